@@ -1,0 +1,2 @@
+//! The `brain` command line.
+fn main() {}

@@ -1,0 +1,1 @@
+//! The nouns of the protocol: what can be true, without what may happen.

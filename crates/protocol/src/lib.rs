@@ -1,0 +1,3 @@
+//! The rules of coordination, as pure functions over facts.
+
+pub mod facts;
