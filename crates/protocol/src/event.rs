@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use crate::facts::caller::Actor;
-use crate::facts::claim::{Base, Claim, ClaimResult, Evidence, FailedBy, Fence, Landing, Outcome, Pauser};
+use crate::facts::claim::{Base, Claim, ClaimResult, Evidence, FailedBy, Fence, Landing, Outcome, Pauser, Right};
 use crate::facts::gate::{Answer, Gate, GateKind};
 use crate::facts::id::{AttemptId, GateId, RunId, SessId, SigId};
 use crate::facts::lock::{Holder, Lock};
@@ -57,6 +57,13 @@ pub enum Event {
         repo: String,
         /// How it was.
         base: Base,
+    },
+    /// A claim got a right that a human had given to its phase.
+    RightGiven {
+        /// The claim.
+        id: SessId,
+        /// The right.
+        right: Right,
     },
     /// A claim's owner was proven gone.
     ClaimReaped {
@@ -302,6 +309,11 @@ pub enum Event {
         /// The gate's subject.
         subject: String,
     },
+    /// Nothing more of a run is launched; what runs goes on.
+    LaunchesEnded {
+        /// The run.
+        id: RunId,
+    },
     /// A run is about to move the main branches, or has moved them.
     RunLanded {
         /// The run.
@@ -325,6 +337,7 @@ impl Event {
             Event::ClaimOpened(claim) => Some(&claim.id),
             Event::ClaimRenewed { id, .. }
             | Event::BaseNoted { id, .. }
+            | Event::RightGiven { id, .. }
             | Event::ClaimReaped { id, .. }
             | Event::ClaimFailed { id, .. }
             | Event::ClaimPaused { id, .. }

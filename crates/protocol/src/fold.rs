@@ -1,13 +1,17 @@
 //! How an event changes the world: the one fold from which every table is a shadow.
 
 use crate::event::{Entry, Event};
-use crate::facts::claim::{Claim, Closing, End, Outcome, Right, Suspension};
+use crate::facts::claim::{Claim, Closing, End, Evidence, Fence, Outcome, Right, Suspension};
 use crate::facts::gate::{About, Choice, Gate, GateKind};
 use crate::facts::id::SessId;
 use crate::facts::run::Standing;
+use crate::facts::span::Span;
 use crate::facts::time::Instant;
 use crate::facts::work::Work;
-use crate::world::{Fact, Lease, Until, World};
+use crate::world::{Fact, Lease, Until, World, green_key};
+
+/// How long a driver's hold on its run lasts without a sign of life.
+pub const DRIVER_TTL: Span = Span::from_ms(30_000);
 
 impl World {
     /// Takes one event in. Facts that an event speaks of must be there: a footprint loads them.
@@ -36,6 +40,9 @@ impl World {
             }
             Event::BaseNoted { id, repo, base } => self.claim(id, |claim| {
                 claim.base.entry(repo.clone()).or_insert_with(|| base.clone());
+            }),
+            Event::RightGiven { id, right } => self.claim(id, |claim| {
+                claim.rights.insert(right.clone());
             }),
             Event::ClaimReaped { id, .. } => self.claim(id, |claim| claim.reaped = true),
             Event::ClaimFailed { id, by, why } => self.claim(id, |claim| {
@@ -73,13 +80,23 @@ impl World {
             Event::CloseLanded { id, repo, landing } => self.closing(id, |closing| {
                 closing.landings.insert(repo.clone(), landing.clone());
             }),
-            Event::ClaimClosed { id, result } => self.claim(id, |claim| {
-                claim.end = Some(End::Closed { at });
-                claim.waiting = None;
-                claim.closing = None;
-                claim.result = Some(result.clone());
-                rest(claim, at);
-            }),
+            Event::ClaimClosed { id, result } => {
+                self.claim(id, |claim| {
+                    claim.end = Some(End::Closed { at });
+                    claim.waiting = None;
+                    claim.closing = None;
+                    claim.result = Some(result.clone());
+                    rest(claim, at);
+                });
+                let green = |evidence: &&Evidence| evidence.is_green();
+                if let Some(Evidence { repo, command, report: Some(report), .. }) =
+                    result.tests.as_ref().filter(green)
+                {
+                    let key = green_key(repo, command);
+                    self.greens.insert(key.clone(), report.total);
+                    self.changed.insert(Fact::Green(key));
+                }
+            }
             Event::CloseDropped { id } => self.claim(id, |claim| claim.closing = None),
 
             Event::LockTaken(lock) => {
@@ -190,6 +207,7 @@ impl World {
 
             Event::RunStarted(run) => {
                 self.fence = self.fence.max(run.driver);
+                self.drive(run.id.clone(), run.driver, at);
                 self.changed.insert(Fact::Run(run.id.clone()));
                 self.runs.insert(run.id.clone(), run.clone());
             }
@@ -200,6 +218,7 @@ impl World {
             }
             Event::RunTaken { id, driver } => {
                 self.fence = self.fence.max(*driver);
+                self.drive(id.clone(), *driver, at);
                 self.run(id, |run| run.driver = *driver);
             }
             Event::RunAdapted { id, digest, phases } => self.run(id, |run| {
@@ -241,6 +260,7 @@ impl World {
                 it.allowed.insert((*kind, subject.clone()));
                 it.waiting = None;
             }),
+            Event::LaunchesEnded { id } => self.run(id, |run| run.launches_ended = true),
             Event::RunLanded { id, landings } => self.run(id, |run| run.landings.clone_from(landings)),
             Event::RunEnded { id, end } => self.run(id, |run| {
                 run.end = Some(*end);
@@ -268,6 +288,10 @@ impl World {
                 closing.allowed.insert((gate.kind, gate.subject.clone(), gate.shown.clone()));
             }
         });
+    }
+
+    fn drive(&mut self, run: crate::facts::id::RunId, fence: Fence, at: Instant) {
+        self.set_lease(Lease::Driver(run), Until { fence, touched: at, until: at.plus(DRIVER_TTL) });
     }
 
     fn claim(&mut self, id: &SessId, change: impl FnOnce(&mut Claim)) {

@@ -146,8 +146,10 @@ pub enum Refusal {
     WroteMeanwhile { id: SessId },
     /// The report handed in does not vouch for this work.
     ReportRejected { id: SessId, why: String },
-    /// A close of this claim is under way with another step.
+    /// No close of this claim has begun.
     NotClosing { id: SessId },
+    /// The evidence that this tier demands is missing.
+    NoEvidence { id: SessId },
 
     /// No run, or no phase of it, has this id.
     RunUnknown { id: String },
@@ -304,6 +306,7 @@ impl Refusal {
             Refusal::WroteMeanwhile { .. } => "close.wrote_meanwhile",
             Refusal::ReportRejected { .. } => "close.report_rejected",
             Refusal::NotClosing { .. } => "close.not_closing",
+            Refusal::NoEvidence { .. } => "close.no_evidence",
             Refusal::RunUnknown { .. } => "run.unknown",
             Refusal::PhaseUnknown { .. } => "run.phase_unknown",
             Refusal::RunUnfinished { .. } => "run.unfinished",

@@ -71,6 +71,8 @@ pub enum Fact {
     Phase(RunId, String),
     /// The emergency stop.
     Halt,
+    /// The size of a last green test run.
+    Green(String),
     /// A lease.
     Lease(Lease),
 }
@@ -98,6 +100,8 @@ pub struct World {
     pub runs: BTreeMap<RunId, Run>,
     /// Phases by run and id.
     pub phases: BTreeMap<(RunId, String), PhaseRun>,
+    /// How many tests the last green run of a command in a repository had; see [`green_key`].
+    pub greens: BTreeMap<String, u64>,
     /// Leases.
     pub leases: BTreeMap<Lease, Until>,
     /// Claim ids that are in use without their claim being loaded.
@@ -213,7 +217,7 @@ impl World {
     /// A claim as refusals and lists show it.
     pub fn held(&self, claim: &Claim, now: Instant) -> Held {
         let lease = self.leases.get(&Lease::Claim(claim.id.clone()));
-        let expires_at = self.left(claim, now).map(|left| now.plus(crate::facts::span::Span::from_millis(left)));
+        let expires_at = self.left(claim, now).map(|left| now.plus(crate::facts::span::Span::from_ms(left)));
         Held {
             claim: claim.id.clone(),
             kind_of: claim.kind_of,
@@ -278,6 +282,11 @@ pub fn pauser_name(by: &Pauser) -> String {
     }
 }
 
+/// Names the green runs of one test command in one repository.
+pub fn green_key(repo: &str, command: &str) -> String {
+    format!("{repo}\n{command}")
+}
+
 /// What a store must load before a command can be decided: it may load too much, never too little.
 #[derive(Clone, PartialEq, Debug)]
 pub enum Pick {
@@ -332,8 +341,12 @@ pub enum Pick {
     Phase(RunId, Vec<String>),
     /// Unfinished runs, and the last ones of plans of this name.
     RunsOf(String),
+    /// Runs that have not ended.
+    LiveRuns,
     /// Every run.
     AllRuns,
+    /// The size of the last green run under this key.
+    Green(String),
     /// The answer under this idempotency key.
     Key(String),
 }

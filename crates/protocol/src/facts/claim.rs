@@ -292,6 +292,19 @@ pub struct Evidence {
     pub artifacts: Vec<String>,
 }
 
+impl Evidence {
+    /// Whether the command itself ended well, something passed and nothing failed.
+    pub fn is_green(&self) -> bool {
+        self.exit == Some(0) && self.report.as_ref().is_some_and(Report::is_green)
+    }
+
+    /// What a human's word about this run is bound to.
+    pub fn shown(&self) -> String {
+        let counts = self.report.as_ref().map(|it| (it.total, it.passed, it.skipped));
+        format!("{} {} {:?} {counts:?}", self.tree, self.command, self.exit)
+    }
+}
+
 /// What a closed claim delivered, computed and not declared.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct ClaimResult {

@@ -63,15 +63,6 @@ impl GateKind {
         GateKind::ALL.iter().find(|(_, name)| *name == text).map(|(kind, _)| *kind)
     }
 
-    /// The answers that it offers, in the order in which they are shown.
-    pub fn choices(self) -> [Choice; 4] {
-        match self {
-            GateKind::Failed | GateKind::Credentials | GateKind::Plan => {
-                [Choice::Retry, Choice::Adapt, Choice::Skip, Choice::Abort]
-            }
-            _ => [Choice::Continue, Choice::Adapt, Choice::Skip, Choice::Abort],
-        }
-    }
 }
 
 impl fmt::Display for GateKind {
@@ -148,6 +139,9 @@ pub struct Answer {
     pub mac: String,
 }
 
+/// How the subject of a `failed` gate begins that is about a phase's need.
+pub const NEED: &str = "need:";
+
 /// A question and, once, its answer.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct Gate {
@@ -181,6 +175,20 @@ impl Gate {
     /// Whether it still waits for an answer.
     pub fn is_pending(&self) -> bool {
         self.answer.is_none() && self.withdrawn_at.is_none()
+    }
+
+    /// The answers that it offers, in the order in which they are shown.
+    ///
+    /// Retry stands in place of continue where something failed or is missing, but not where only a need
+    /// of the phase did: there is nothing of its own to try again.
+    pub fn choices(&self) -> [Choice; 4] {
+        let again = match self.kind {
+            GateKind::Failed => !self.subject.starts_with(NEED),
+            GateKind::Credentials | GateKind::Plan => true,
+            _ => false,
+        };
+        let first = if again { Choice::Retry } else { Choice::Continue };
+        [first, Choice::Adapt, Choice::Skip, Choice::Abort]
     }
 
     /// The answer's choice, if one was given.

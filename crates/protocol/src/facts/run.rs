@@ -61,6 +61,8 @@ pub struct Run {
     pub started_at: Instant,
     /// Who drives it: minted with each take-over, so that a late driver is refused.
     pub driver: Fence,
+    /// Whether an `abort` trigger ended its launches.
+    pub launches_ended: bool,
     /// The final moves of the main branches.
     pub landings: BTreeMap<String, Landing>,
     /// How it ended.

@@ -22,14 +22,14 @@ pub struct Instant {
 impl Instant {
     /// How long ago `earlier` was; `None` when another boot lies between.
     pub fn since(self, earlier: Instant) -> Option<Span> {
-        (self.era == earlier.era).then(|| Span::from_millis(self.tick.saturating_sub(earlier.tick)))
+        (self.era == earlier.era).then(|| Span::from_ms(self.tick.saturating_sub(earlier.tick)))
     }
 
     /// The moment `span` later.
     pub fn plus(self, span: Span) -> Instant {
         Instant {
-            tick: self.tick.saturating_add(span.millis()),
-            wall: self.wall.saturating_add(i64::try_from(span.millis()).unwrap_or(i64::MAX)),
+            tick: self.tick.saturating_add(span.as_ms()),
+            wall: self.wall.saturating_add(i64::try_from(span.as_ms()).unwrap_or(i64::MAX)),
             ..self
         }
     }

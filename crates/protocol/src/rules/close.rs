@@ -1,0 +1,374 @@
+//! Closing a claim: what each tier demands, and what follows (sections 11 and 12).
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use crate::event::Event;
+use crate::facts::claim::{Claim, ClaimResult, Closing, Evidence, Landing, Outcome, State, Tier};
+use crate::facts::gate::GateKind;
+use crate::facts::id::SessId;
+use crate::facts::signal::{Address, Sender};
+use crate::facts::signal_kind::SignalKind;
+use crate::facts::trigger::Trigger;
+use crate::refusal::Refusal;
+use crate::rules::claim::{end_of, may_renew};
+use crate::rules::signal::{self, Note};
+use crate::rules::{Draft, breaker, run, who};
+use crate::world::{World, owns};
+
+/// The subject of a `close` gate about evidence.
+pub const TESTS: &str = "tests";
+/// The subject of a `close` gate about work that changed nothing.
+pub const NOTHING: &str = "nothing";
+
+/// What a test run is worth.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Worth {
+    /// Green.
+    Green,
+    /// Red: refuse and tell.
+    Red,
+    /// Nothing ran, and the command says so with its status: refuse.
+    NoTests,
+    /// A human must look: why.
+    Ask(String),
+}
+
+/// Weighs a test run (section 11, step 2). Its own exit status counts and the counts do.
+///
+/// `last_green` is the number of tests of the last green run of the same command and repository;
+/// `exit_is_enough` a human's stored word that this command's status alone is evidence.
+pub fn weigh(evidence: &Evidence, last_green: Option<u64>, exit_is_enough: bool) -> Worth {
+    let counts = evidence.report.as_ref();
+    let nothing_ran = counts.is_some_and(|report| report.total == 0);
+    if evidence.exit != Some(0) {
+        return if nothing_ran { Worth::NoTests } else { Worth::Red };
+    }
+    let Some(report) = counts else {
+        return if exit_is_enough {
+            Worth::Green
+        } else {
+            Worth::Ask("the command ended well, and nothing in its output says how many tests ran".to_owned())
+        };
+    };
+    match (report.failed, report.passed, last_green) {
+        (1.., _, _) => Worth::Red,
+        (_, 0, _) => Worth::Ask(format!("no test passed: {} ran, {} skipped", report.total, report.skipped)),
+        (_, _, Some(last)) if report.total < last => {
+            Worth::Ask(format!("{} tests ran, the last green run had {last}", report.total))
+        }
+        _ => Worth::Green,
+    }
+}
+
+/// Begins a close, or goes on with it; closing a closed claim is no refusal and leaves no event.
+pub(crate) fn begin(
+    d: &mut Draft<'_>,
+    id: &SessId,
+    at_most: Outcome,
+    notes: Option<&str>,
+    accept_failed: bool,
+) -> Result<(), Refusal> {
+    let claim = who::find(&d.world, id)?.clone();
+    who::may_act(d.asked, &claim, "close")?;
+    match d.world.state(&claim, d.now()) {
+        State::Closed => return Ok(()),
+        State::Open => {}
+        State::Stale => {
+            may_renew(&d.world, &claim, d.now())?;
+            let fence = Some(d.fence());
+            d.push(Event::ClaimRenewed { id: id.clone(), fence });
+            let state = who::find(&d.world, id).map(|claim| d.world.state(claim, d.now()))?;
+            if state != State::Open {
+                return Err(Refusal::WrongState { id: id.clone(), state, verb: "close".to_owned() });
+            }
+        }
+        State::Failed if claim.superseded_by().is_some() => may_renew(&d.world, &claim, d.now())?,
+        State::WaitingHuman => return Err(pending(&d.world, &claim)),
+        state => return Err(Refusal::WrongState { id: id.clone(), state, verb: "close".to_owned() }),
+    }
+    if claim.tier() == Tier::Orchestrated {
+        check_children(d, &claim, at_most, accept_failed)?;
+    }
+    if claim.closing.as_ref().is_none_or(|it| it.at_most != at_most || it.notes.as_deref() != notes) {
+        d.push(Event::CloseBegan { id: id.clone(), at_most, notes: notes.map(str::to_owned) });
+    }
+    Ok(())
+}
+
+fn pending(world: &World, claim: &Claim) -> Refusal {
+    match claim.waiting.as_ref().and_then(|id| world.gates.get(id)) {
+        Some(gate) => {
+            Refusal::GatePending { gate: gate.id.clone(), kind: gate.kind, why: gate.why.clone() }
+        }
+        None => Refusal::WrongState {
+            id: claim.id.clone(),
+            state: State::WaitingHuman,
+            verb: "close".to_owned(),
+        },
+    }
+}
+
+/// Children whose results count: of the attempts at one phase only the last.
+pub fn counted_children<'w>(world: &'w World, claim: &'w Claim) -> Vec<&'w Claim> {
+    let mut last: BTreeMap<(&str, &str), &Claim> = BTreeMap::new();
+    let mut counted = Vec::new();
+    for child in world.children(&claim.id) {
+        match &child.workflow {
+            None => counted.push(child),
+            Some(of) => {
+                let slot = last.entry((of.run.as_str(), &of.phase)).or_insert(child);
+                if slot.fence < child.fence {
+                    *slot = child;
+                }
+            }
+        }
+    }
+    counted.extend(last.into_values());
+    counted
+}
+
+fn has_failed(claim: &Claim) -> bool {
+    match (&claim.end, &claim.result) {
+        (Some(crate::facts::claim::End::Failed { .. }), _) => true,
+        (_, Some(result)) => result.status == Outcome::Failed,
+        _ => false,
+    }
+}
+
+/// Failed children that nobody settled: a phase that a human skipped or let go on is settled.
+fn failed_children(world: &World, claim: &Claim) -> Vec<SessId> {
+    let settled = |child: &Claim| {
+        child.workflow.as_ref().is_some_and(|of| {
+            let phase = world.phases.get(&(of.run.clone(), of.phase.clone()));
+            phase.is_some_and(|phase| phase.standing.is_settled())
+        })
+    };
+    let counted = counted_children(world, claim);
+    counted.into_iter().filter(|it| has_failed(it) && !settled(it)).map(|it| it.id.clone()).collect()
+}
+
+fn check_children(d: &Draft<'_>, claim: &Claim, at_most: Outcome, accept_failed: bool) -> Result<(), Refusal> {
+    let id = claim.id.clone();
+    let live: Vec<(SessId, State)> = d
+        .world
+        .descendants(&claim.id)
+        .iter()
+        .filter(|it| !it.is_terminal())
+        .map(|it| (it.id.clone(), d.world.state(it, d.now())))
+        .collect();
+    if !live.is_empty() {
+        return Err(Refusal::ChildrenLive { id, children: live });
+    }
+    let failed = failed_children(&d.world, claim);
+    if !failed.is_empty() && at_most != Outcome::Failed {
+        if !accept_failed {
+            return Err(Refusal::ChildrenFailed { id, children: failed });
+        }
+        if !owns(d.asked.caller, claim) && !who::is_human_or_plain(d.asked) {
+            let (verb, owner) = ("accept failed children of".to_owned(), claim.owner.clone());
+            return Err(Refusal::NotOwner { id, verb, owner });
+        }
+    }
+    Ok(())
+}
+
+fn closing<'d>(d: &'d Draft<'_>, id: &SessId) -> Result<(&'d Claim, &'d Closing), Refusal> {
+    let claim = who::find(&d.world, id)?;
+    who::may_act(d.asked, claim, "close")?;
+    let state = d.world.state(claim, d.now());
+    if state != State::Open {
+        return Err(match (state, claim.superseded_by()) {
+            (_, Some(by)) => Refusal::Superseded { id: id.clone(), by: by.clone() },
+            (State::WaitingHuman, None) => pending(&d.world, claim),
+            _ => Refusal::WrongState { id: id.clone(), state, verb: "close".to_owned() },
+        });
+    }
+    match &claim.closing {
+        Some(closing) => Ok((claim, closing)),
+        None => Err(Refusal::NotClosing { id: id.clone() }),
+    }
+}
+
+/// Writes a test run down; a red one is told to the parent.
+pub(crate) fn record_evidence(d: &mut Draft<'_>, id: &SessId, evidence: &Evidence) -> Result<(), Refusal> {
+    let (claim, closing) = closing(d, id)?;
+    if closing.evidence.as_ref() == Some(evidence) {
+        return Ok(());
+    }
+    let counts = evidence.report.as_ref().map_or_else(
+        || format!("exit status {:?}, no readable count", evidence.exit),
+        |report| format!("{} of {} tests failed", report.failed, report.total),
+    );
+    let note = Note::to_parent(claim, SignalKind::BlockedOn, &format!("{}: {counts}", evidence.command));
+    d.push(Event::EvidenceTaken { id: id.clone(), evidence: evidence.clone() });
+    if matches!(weigh(evidence, None, true), Worth::Red | Worth::NoTests) {
+        signal::tell(d, note);
+    }
+    Ok(())
+}
+
+/// Writes a commit down.
+pub(crate) fn record_commit(d: &mut Draft<'_>, id: &SessId, repo: &str, commit: &str) -> Result<(), Refusal> {
+    let (_, closing) = closing(d, id)?;
+    if closing.commits.get(repo).map(String::as_str) != Some(commit) {
+        let (repo, commit) = (repo.to_owned(), commit.to_owned());
+        d.push(Event::CloseCommitted { id: id.clone(), repo, commit });
+    }
+    Ok(())
+}
+
+/// Writes a move of a branch down, before it is made and after.
+pub(crate) fn record_landing(
+    d: &mut Draft<'_>,
+    id: &SessId,
+    repo: &str,
+    landing: &Landing,
+) -> Result<(), Refusal> {
+    let (_, closing) = closing(d, id)?;
+    if closing.landings.get(repo) != Some(landing) {
+        let (repo, landing) = (repo.to_owned(), landing.clone());
+        d.push(Event::CloseLanded { id: id.clone(), repo, landing });
+    }
+    Ok(())
+}
+
+/// The triggers that a result reads, in order (section 12).
+pub fn triggers(claim: &Claim, outcome: Outcome) -> Vec<Trigger> {
+    let signal_pilot = || vec![Trigger::Signal { kind: SignalKind::BlockedOn, to: "pilot".to_owned() }];
+    match outcome {
+        Outcome::Ok => claim.on_done.clone(),
+        Outcome::Partial if !claim.on_partial.is_empty() => claim.on_partial.clone(),
+        // A launch that was meant for a whole result becomes a question.
+        Outcome::Partial => claim
+            .on_done
+            .iter()
+            .map(|trigger| match trigger {
+                Trigger::Launch { .. } | Trigger::Next | Trigger::Phase(_) => {
+                    Trigger::HumanGate { text: format!("the result is partial: {trigger}?") }
+                }
+                other => other.clone(),
+            })
+            .collect(),
+        Outcome::Failed if claim.on_fail.is_empty() => signal_pilot(),
+        Outcome::Failed => claim.on_fail.clone(),
+    }
+}
+
+/// The text of a `gate:human` that this result still has to ask, if any.
+pub fn unasked(claim: &Claim, outcome: Outcome) -> Option<String> {
+    let allowed = claim.closing.as_ref().map(|closing| &closing.allowed);
+    triggers(claim, outcome).into_iter().find_map(|trigger| match trigger {
+        Trigger::HumanGate { text } => {
+            let asked = allowed.is_some_and(|it| it.iter().any(|(kind, subject, _)| {
+                *kind == GateKind::Phase && *subject == text
+            }));
+            (!asked).then_some(text)
+        }
+        _ => None,
+    })
+}
+
+/// Whether a human's word stands in for this run of the tests, or for none at all.
+fn vouched(closing: &Closing) -> bool {
+    closing.allowed.iter().any(|(kind, subject, shown)| {
+        let about_this = closing.evidence.as_ref().is_none_or(|evidence| *shown == evidence.shown());
+        *kind == GateKind::Close && subject == TESTS && about_this
+    })
+}
+
+/// Ends a close: the result, the locks, the word to the parent, in one transaction.
+pub(crate) fn finish(
+    d: &mut Draft<'_>,
+    id: &SessId,
+    status: Outcome,
+    files_modified: &[String],
+    notes: &[String],
+    accept_failed: bool,
+) -> Result<(), Refusal> {
+    if d.world.claims.get(id).is_some_and(|claim| claim.result.is_some()) {
+        return Ok(());
+    }
+    let (claim, closing) = closing(d, id)?;
+    let (claim, closing) = (claim.clone(), closing.clone());
+    let mut status = status.max(closing.at_most);
+    let children = counted_children(&d.world, &claim);
+    if claim.tier() == Tier::Orchestrated {
+        check_children(d, &claim, closing.at_most, accept_failed)?;
+        let worst = children.iter().filter_map(|it| it.result.as_ref()).map(|it| it.status).max();
+        let failed = !failed_children(&d.world, &claim).is_empty();
+        if failed || worst == Some(Outcome::Partial) {
+            status = status.max(Outcome::Partial);
+        }
+    }
+    if claim.tier() == Tier::Validated && status != Outcome::Failed {
+        let green = closing.evidence.as_ref().is_some_and(|it| weigh(it, None, false) == Worth::Green);
+        if !green && !vouched(&closing) {
+            return Err(Refusal::NoEvidence { id: id.clone() });
+        }
+    }
+    if let Some(text) = unasked(&claim, status) {
+        return Err(Refusal::BadText { field: "gate:human".to_owned(), why: format!("not yet asked: {text}") });
+    }
+
+    let children: Vec<SessId> = children.iter().map(|it| it.id.clone()).collect();
+    let mut files: BTreeSet<String> = files_modified.iter().cloned().collect();
+    for child in &children {
+        let result = d.world.claims.get(child).and_then(|it| it.result.as_ref());
+        files.extend(result.into_iter().flat_map(|it| it.files_modified.iter().cloned()));
+    }
+    let files: Vec<String> = files.into_iter().collect();
+    let signal_id = claim.parent_satellite.is_some().then(|| {
+        let shown = match files.as_slice() {
+            [] => "no file".to_owned(),
+            [one] => one.clone(),
+            [one, rest @ ..] => format!("{one} +{}", rest.len()),
+        };
+        let summary = format!("{} — {shown} — {}", claim.story_angle, status.as_str());
+        signal::tell(d, Note::to_parent(&claim, SignalKind::Checkpoint, &summary))
+    });
+    end_of(d, id, "closed");
+    let result = ClaimResult {
+        status,
+        files_modified: files,
+        commit: closing.commits.clone(),
+        tests: closing.evidence.clone(),
+        children,
+        signal_id,
+        notes: closing.notes.iter().chain(notes).cloned().collect(),
+    };
+    d.push(Event::ClaimClosed { id: id.clone(), result });
+    if status == Outcome::Ok {
+        breaker::succeed(d, &claim);
+    }
+    for trigger in triggers(&claim, status) {
+        carry_out(d, &claim, &trigger, status);
+    }
+    Ok(())
+}
+
+/// Carries out the triggers that are signals; launches are the driver's and the face's.
+fn carry_out(d: &mut Draft<'_>, claim: &Claim, trigger: &Trigger, status: Outcome) {
+    let (kind, to) = match trigger {
+        Trigger::Signal { kind, to } => (*kind, to.as_str()),
+        Trigger::Notify { to } => (SignalKind::Info, to.as_str()),
+        Trigger::Abort => {
+            run::launch_no_more(d, claim);
+            (SignalKind::Abort, "pilot")
+        }
+        Trigger::Launch { .. } | Trigger::Next | Trigger::Phase(_) | Trigger::HumanGate { .. } => return,
+    };
+    let root = d.world.root(claim);
+    let to = match to {
+        "human" => Address::Human,
+        "parent" => claim.parent_satellite.clone().map_or(Address::Human, Address::Session),
+        "pilot" if root.id == claim.id => Address::Human,
+        "pilot" => Address::Session(root.id.clone()),
+        other => match SessId::parse(other) {
+            Ok(id) => Address::Session(id),
+            Err(_) => Address::Human,
+        },
+    };
+    let summary = format!("{} ended {}: {}", claim.id, status.as_str(), claim.story_angle);
+    let (from, scope) = (Sender::Session(claim.id.clone()), claim.scope.to_strings());
+    signal::tell(d, Note { from, to, kind, scope, summary });
+}

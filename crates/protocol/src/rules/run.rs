@@ -1,0 +1,803 @@
+//! The pure half of a run: which phase is next, and what a result does (`hypervisor.md`, 6 and 10).
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use crate::command::{Changed, OpenClaim, StartRun};
+use crate::event::Event;
+use crate::facts::claim::{Claim, ClaimType, End, FailedBy, Fence, Landing, Level, Outcome, PhaseOf, Right, State};
+use crate::facts::gate::{About, Choice, Gate, GateKind, NEED};
+use crate::facts::id::{AttemptId, RunId, SessId};
+use crate::facts::plan::{Phase, PhaseGate};
+use crate::facts::run::{Attempt, Exit, PhaseRun, Run, RunEnd, Standing};
+use crate::facts::scope::Scope;
+use crate::facts::span::Span;
+use crate::facts::time::Instant;
+use crate::refusal::Refusal;
+use crate::rules::claim::{self, fail_tree};
+use crate::rules::gate::push_gate;
+use crate::rules::{Asked, Draft, breaker, drift, who};
+use crate::world::{Lease, World};
+
+/// The first pause before a retry; it doubles with each, up to [`BACKOFF_MOST`].
+const BACKOFF: Span = Span::from_ms(1_000);
+/// The longest pause before a retry.
+const BACKOFF_MOST: Span = Span::from_ms(60_000);
+
+/// Something for a driver to do now.
+#[derive(Clone, PartialEq, Debug)]
+pub enum Step {
+    /// Begin an attempt at this phase.
+    Begin(String),
+    /// See this attempt through: start it, wait for it, close its claim, have it judged.
+    Attend(String, AttemptId),
+    /// Open this gate on a phase.
+    Ask(Question),
+    /// Read the plan again: a human answered a gate with `adapt`.
+    Adapt,
+    /// Every phase is settled: merge, close the pilot, end the run.
+    Finish,
+    /// Nothing more is launched and nothing runs: end the run as this.
+    End(RunEnd),
+    /// Nothing before this moment.
+    Sleep(Instant),
+}
+
+/// A gate that the loop asks on a phase.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Question {
+    /// The phase.
+    pub phase: String,
+    /// The gate's kind.
+    pub kind: GateKind,
+    /// The gate's subject: with the kind, what an answer lets pass.
+    pub subject: String,
+    /// Why.
+    pub why: String,
+    /// What brain knows.
+    pub known: Vec<(String, String)>,
+}
+
+/// What a driver can do now. Empty: wait for a child, a human, or another phase.
+pub fn next(asked: Asked<'_>, id: &RunId) -> Vec<Step> {
+    let world = asked.world;
+    let Some(run) = world.runs.get(id) else { return Vec::new() };
+    if run.end.is_some() {
+        return Vec::new();
+    }
+    let mut steps = Vec::new();
+    let phases: Vec<&PhaseRun> = run.phases.iter().filter_map(|phase| phase_of(world, id, phase)).collect();
+    for phase in &phases {
+        if phase.standing == Standing::Running
+            && let Some(attempt) = phase.last()
+            && attempt.outcome.is_none()
+        {
+            steps.push(Step::Attend(phase.phase.id.as_str().to_owned(), attempt.id.clone()));
+        }
+    }
+    let pilot = world.claims.get(&run.pilot);
+    let pilot_state = pilot.map(|pilot| world.state(pilot, asked.now));
+    match pilot_state {
+        Some(State::Failed | State::Closed) | None => {
+            if steps.is_empty() {
+                steps.push(Step::End(RunEnd::Aborted));
+            }
+            return steps;
+        }
+        Some(State::Paused | State::WaitingHuman) => return steps,
+        Some(State::Open | State::Stale) => {}
+    }
+    if world.gates.values().any(|gate| wants_adapt(world, gate, id)) {
+        steps.push(Step::Adapt);
+        return steps;
+    }
+    if phases.iter().all(|phase| phase.standing.is_settled()) {
+        steps.push(Step::Finish);
+        return steps;
+    }
+    if run.launches_ended {
+        if steps.is_empty() && phases.iter().all(|phase| phase.waiting.is_none()) {
+            steps.push(Step::End(RunEnd::Aborted));
+        }
+        return steps;
+    }
+    launches(asked, run, &phases, &mut steps);
+    steps
+}
+
+/// Adds the phases that can begin, the gates to ask, and the first retry that is due later.
+fn launches(asked: Asked<'_>, run: &Run, phases: &[&PhaseRun], steps: &mut Vec<Step>) {
+    let mut busy: Vec<Scope> = phases.iter().filter(|it| is_busy(it)).filter_map(|it| scope_of(asked, it)).collect();
+    let mut sleep: Option<Instant> = None;
+    for phase in phases {
+        if phase.standing != Standing::Pending || phase.waiting.is_some() {
+            continue;
+        }
+        match ready(asked, run, phase) {
+            Ready::No => {}
+            Ready::Ask(question) => steps.push(Step::Ask(*question)),
+            Ready::At(at) => {
+                let earlier = sleep.is_none_or(|other| at.tick < other.tick);
+                sleep = if earlier { Some(at) } else { sleep };
+            }
+            Ready::Yes => {
+                let Some(scope) = scope_of(asked, phase) else { continue };
+                let full = busy.len() >= run.jobs.max(1) as usize;
+                let clash = busy.iter().any(|other| asked.policy.zones.overlap(other, &scope));
+                if !full && !clash {
+                    busy.push(scope);
+                    steps.push(Step::Begin(phase.phase.id.as_str().to_owned()));
+                }
+            }
+        }
+    }
+    steps.extend(sleep.map(Step::Sleep));
+}
+
+/// A running phase holds its place until its attempt is judged; one that waits at a gate after that does not.
+fn is_busy(phase: &PhaseRun) -> bool {
+    phase.standing == Standing::Running && phase.last().is_some_and(|attempt| attempt.outcome.is_none())
+}
+
+fn scope_of(asked: Asked<'_>, phase: &PhaseRun) -> Option<Scope> {
+    Scope::parse(&phase.phase.scope, asked.policy.fold).ok()
+}
+
+enum Ready {
+    No,
+    Yes,
+    At(Instant),
+    Ask(Box<Question>),
+}
+
+/// Whether a phase may begin, or what must be asked first.
+fn ready(asked: Asked<'_>, run: &Run, phase: &PhaseRun) -> Ready {
+    let id = phase.phase.id.as_str();
+    let ask = |kind, subject: String, why: String, known| {
+        Ready::Ask(Box::new(Question { phase: id.to_owned(), kind, subject, why, known }))
+    };
+    for need in &phase.phase.needs {
+        let Some(need) = phase_of(asked.world, &run.id, need.as_str()) else { return Ready::No };
+        match &need.standing {
+            Standing::Accepted(_) => {}
+            Standing::Skipped => {
+                let subject = format!("{NEED}{}", need.phase.id);
+                if !phase.allowed.contains(&(GateKind::Failed, subject.clone())) {
+                    let why = format!("phase {}, which it needs, was skipped", need.phase.id);
+                    return ask(GateKind::Failed, subject, why, Vec::new());
+                }
+            }
+            Standing::Pending | Standing::Running | Standing::Failed => return Ready::No,
+        }
+    }
+    if let Some(at) = phase.not_before
+        && !at.reached_by(asked.now)
+    {
+        return Ready::At(at);
+    }
+    let allowed = |kind, subject: &str| phase.allowed.contains(&(kind, subject.to_owned()));
+    for (kind, subject, why, known) in questions(asked, run, phase) {
+        if !allowed(kind, &subject) {
+            return ask(kind, subject, why, known);
+        }
+    }
+    Ready::Yes
+}
+
+type Asks = (GateKind, String, String, Vec<(String, String)>);
+
+/// What a phase asks before it is delegated: its own gate, then its drift.
+fn questions(asked: Asked<'_>, run: &Run, phase: &PhaseRun) -> Vec<Asks> {
+    let mut asks = Vec::new();
+    match phase.phase.gate {
+        PhaseGate::Human => {
+            let why = phase.phase.story_angle.clone().unwrap_or_else(|| phase.phase.title.clone());
+            asks.push((GateKind::Phase, phase.digest.clone(), why, Vec::new()));
+        }
+        PhaseGate::ZeroFailures => {
+            if let Some(why) = uncounted(asked.world, run, phase) {
+                asks.push((GateKind::Phase, phase.digest.clone(), why, Vec::new()));
+            }
+        }
+        PhaseGate::Never => {}
+    }
+    let before: Vec<&Phase> =
+        phase.phase.needs.iter().filter_map(|it| phase_of(asked.world, &run.id, it.as_str())).map(|it| &it.phase).collect();
+    for finding in drift::before(asked.policy, run, &phase.phase, &before) {
+        if let Some(kind) = finding.gate {
+            asks.push((kind, finding.subject, finding.why, finding.known));
+        }
+    }
+    for need in before.iter().filter(|need| need.gate_after) {
+        let subject = format!("after:{}", need.id);
+        let why = format!("step {} said `gate: never`, which ended the chain in the original", need.id);
+        asks.push((GateKind::Review, subject, why, Vec::new()));
+    }
+    asks
+}
+
+/// Tests of a phase's needs that were skipped or not counted.
+fn uncounted(world: &World, run: &Run, phase: &PhaseRun) -> Option<String> {
+    phase.phase.needs.iter().find_map(|need| {
+        let need = phase_of(world, &run.id, need.as_str())?;
+        let claim = need.last().and_then(|attempt| world.claims.get(&attempt.claim))?;
+        let tests = claim.result.as_ref()?.tests.as_ref();
+        match tests.map(|tests| &tests.report) {
+            Some(Some(report)) if report.skipped == 0 => None,
+            Some(Some(report)) => Some(format!("{} tests of phase {} were skipped", report.skipped, need.phase.id)),
+            Some(None) => Some(format!("the tests of phase {} were not counted", need.phase.id)),
+            None => Some(format!("phase {} has no tests", need.phase.id)),
+        }
+    })
+}
+
+/// Finds a phase of a run.
+pub fn phase_of<'w>(world: &'w World, run: &RunId, phase: &str) -> Option<&'w PhaseRun> {
+    world.phases.get(&(run.clone(), phase.to_owned()))
+}
+
+/// Whether a gate of this run was answered with `adapt` and nobody has taken the changed plan yet.
+fn wants_adapt(world: &World, gate: &Gate, run: &RunId) -> bool {
+    match &gate.about {
+        About::Phase(of, phase) if of == run && gate.choice() == Some(Choice::Adapt) => {
+            phase_of(world, of, phase).is_some_and(|phase| phase.waiting.as_ref() == Some(&gate.id))
+        }
+        _ => false,
+    }
+}
+
+fn find_run<'w>(world: &'w World, id: &RunId) -> Result<&'w Run, Refusal> {
+    world.runs.get(id).ok_or_else(|| Refusal::RunUnknown { id: id.to_string() })
+}
+
+fn find_phase<'w>(world: &'w World, run: &RunId, phase: &str) -> Result<&'w PhaseRun, Refusal> {
+    let unknown = || Refusal::PhaseUnknown { run: run.clone(), phase: phase.to_owned() };
+    phase_of(world, run, phase).ok_or_else(unknown)
+}
+
+/// Refuses a driver that was replaced, and anything on a run that has ended.
+fn driven<'w>(world: &'w World, id: &RunId, driver: Fence) -> Result<&'w Run, Refusal> {
+    let run = find_run(world, id)?;
+    if run.driver != driver {
+        return Err(Refusal::RunTaken { run: id.clone() });
+    }
+    if run.end.is_some() {
+        return Err(Refusal::RunOver { run: id.clone() });
+    }
+    Ok(run)
+}
+
+/// Starts a run under a pilot, which is opened with it unless one is named.
+pub(crate) fn start(d: &mut Draft<'_>, ask: &StartRun) -> Result<(), Refusal> {
+    let same = d.world.runs.values().find(|run| run.plan == ask.plan && run.end.is_none());
+    if let Some(run) = same {
+        return Err(Refusal::RunUnfinished { run: run.id.clone(), plan: ask.plan.clone() });
+    }
+    let pilot = match &ask.parent {
+        Some(id) => {
+            let pilot = who::find(&d.world, id)?;
+            who::may_act(d.asked, pilot, "start a run under")?;
+            if pilot.kind_of != ClaimType::Pilot && pilot.satellite_level != Level::Domain {
+                return Err(Refusal::LeafHasNoChildren { parent: id.clone() });
+            }
+            let state = d.world.state(pilot, d.now());
+            if state != State::Open {
+                return Err(Refusal::NoParent { parent: id.clone(), state });
+            }
+            id.clone()
+        }
+        None => claim::open(d, &ask.pilot, None)?,
+    };
+    let id = RunId::mint(d.seq());
+    let (driver, started_at) = (d.fence(), d.now());
+    d.push(Event::RunStarted(Run {
+        id: id.clone(),
+        plan: ask.plan.clone(),
+        source: ask.source.clone(),
+        digest: ask.digest.clone(),
+        pilot,
+        owns_pilot: ask.parent.is_none(),
+        theme: ask.theme.clone(),
+        main: ask.main.clone(),
+        jobs: ask.jobs,
+        merge: ask.merge,
+        kernel_exit: ask.kernel_exit,
+        chain: ask.chain,
+        yes_to: ask.yes_to.iter().copied().filter(|kind| may_be_said_before(*kind)).collect(),
+        risk: ask.risk.clone(),
+        phases: ask.phases.iter().map(|(phase, _)| phase.id.as_str().to_owned()).collect(),
+        started_at,
+        driver,
+        launches_ended: false,
+        landings: BTreeMap::new(),
+        end: None,
+        ended_at: None,
+    }));
+    for (position, (phase, digest)) in ask.phases.iter().enumerate() {
+        let kept = ask.keep.contains(&(phase.id.as_str().to_owned(), digest.clone()));
+        let standing = if kept { Standing::Accepted(Outcome::Ok) } else { Standing::Pending };
+        set_phase(d, &id, position, phase, digest, standing);
+    }
+    Ok(())
+}
+
+/// Gates to which a human may say yes before they are asked (`hypervisor.md`, 9).
+pub fn may_be_said_before(kind: GateKind) -> bool {
+    matches!(kind, GateKind::Partial | GateKind::Review)
+}
+
+fn set_phase(d: &mut Draft<'_>, run: &RunId, position: usize, phase: &Phase, digest: &str, standing: Standing) {
+    d.push(Event::PhaseSet(PhaseRun {
+        run: run.clone(),
+        position: u32::try_from(position).unwrap_or(u32::MAX),
+        phase: phase.clone(),
+        digest: digest.to_owned(),
+        standing,
+        attempts: Vec::new(),
+        retries_used: 0,
+        not_before: None,
+        allowed: BTreeSet::new(),
+        waiting: None,
+    }));
+}
+
+/// Takes a run whose driver is gone: the new driver's fence shuts the old one out.
+pub(crate) fn take(d: &mut Draft<'_>, id: &RunId, driver_gone: bool) -> Result<(), Refusal> {
+    let run = find_run(&d.world, id)?;
+    if run.end.is_some() {
+        return Err(Refusal::RunOver { run: id.clone() });
+    }
+    let pilot = who::find(&d.world, &run.pilot)?;
+    who::may_act(d.asked, pilot, "drive a run of")?;
+    let lease = d.world.leases.get(&Lease::Driver(id.clone()));
+    let alive = lease.is_some_and(|lease| !lease.until.reached_by(d.now()));
+    if alive && !driver_gone {
+        return Err(Refusal::RunDriven { run: id.clone() });
+    }
+    let pilot = pilot.id.clone();
+    let driver = d.fence();
+    d.push(Event::RunTaken { id: id.clone(), driver });
+    let stale = d.world.claims.get(&pilot).is_some_and(|it| d.world.state(it, d.now()) == State::Stale);
+    if stale {
+        let fence = Some(d.fence());
+        d.push(Event::ClaimRenewed { id: pilot, fence });
+    }
+    Ok(())
+}
+
+/// Writes an attempt down and opens its claim, in one transaction and before anything is started.
+pub(crate) fn begin_attempt(
+    d: &mut Draft<'_>,
+    run: &RunId,
+    driver: Fence,
+    phase: &str,
+    ask: &OpenClaim,
+) -> Result<(), Refusal> {
+    let the_run = driven(&d.world, run, driver)?.clone();
+    let it = find_phase(&d.world, run, phase)?.clone();
+    let refuse = |verb: &str| Refusal::PhaseState { run: run.clone(), phase: phase.to_owned(), verb: verb.to_owned() };
+    if it.standing != Standing::Pending || it.waiting.is_some() || the_run.launches_ended {
+        return Err(refuse("begin"));
+    }
+    let asked = Asked { world: &d.world, ..d.asked };
+    if !matches!(ready(asked, &the_run, &it), Ready::Yes) {
+        return Err(refuse("begin"));
+    }
+    let busy = the_run.phases.iter().filter_map(|id| phase_of(&d.world, run, id)).filter(|it| is_busy(it)).count();
+    if busy >= the_run.jobs.max(1) as usize {
+        return Err(Refusal::JobsFull { run: run.clone(), jobs: the_run.jobs });
+    }
+    let scope = scope_of(asked, &it).ok_or_else(|| refuse("read the scope of"))?;
+    let attempt = AttemptId::mint(d.seq());
+    let workflow = PhaseOf {
+        run: run.clone(),
+        plan: the_run.plan.clone(),
+        phase: phase.to_owned(),
+        attempt: attempt.clone(),
+    };
+    let ask = OpenClaim {
+        kind_of: ClaimType::Satellite,
+        parent: Some(the_run.pilot.clone()),
+        scope,
+        theme_branch: Some(the_run.theme.clone()),
+        satellite_type: it.phase.kind,
+        tests: it.phase.tests.clone().or_else(|| ask.tests.clone()),
+        on_done: it.phase.on_done.clone(),
+        on_partial: it.phase.on_partial.clone(),
+        on_fail: it.phase.on_fail.clone(),
+        ..ask.clone()
+    };
+    let claim = claim::open(d, &ask, Some(workflow))?;
+    for (kind, subject) in &it.allowed {
+        let right = match (kind, subject.as_str()) {
+            (GateKind::Zone, "kernel") => Right::Kernel,
+            (GateKind::Zone, "personal") => Right::Personal,
+            _ => continue,
+        };
+        d.push(Event::RightGiven { id: claim.clone(), right });
+    }
+    let began_at = d.now();
+    let attempt = Attempt { id: attempt, claim, began_at, exit: None, ended_at: None, outcome: None, why: None };
+    d.push(Event::AttemptBegan { run: run.clone(), phase: phase.to_owned(), attempt });
+    Ok(())
+}
+
+fn find_attempt<'p>(it: &'p PhaseRun, attempt: &AttemptId) -> Result<&'p Attempt, Refusal> {
+    it.attempts.iter().find(|other| other.id == *attempt).ok_or_else(|| Refusal::PhaseState {
+        run: it.run.clone(),
+        phase: it.phase.id.as_str().to_owned(),
+        verb: format!("find the attempt {attempt} of"),
+    })
+}
+
+/// Writes down how the process of an attempt ended; the first word stands.
+pub(crate) fn end_attempt(
+    d: &mut Draft<'_>,
+    run: &RunId,
+    driver: Fence,
+    phase: &str,
+    attempt: &AttemptId,
+    exit: &Exit,
+) -> Result<(), Refusal> {
+    driven(&d.world, run, driver)?;
+    let it = find_phase(&d.world, run, phase)?;
+    if find_attempt(it, attempt)?.exit.is_none() {
+        let (attempt, exit) = (attempt.clone(), exit.clone());
+        d.push(Event::AttemptEnded { run: run.clone(), phase: phase.to_owned(), attempt, exit });
+    }
+    Ok(())
+}
+
+/// Judges an attempt by its claim's end and by what it really changed; each attempt once.
+pub(crate) fn judge_attempt(
+    d: &mut Draft<'_>,
+    run: &RunId,
+    driver: Fence,
+    phase: &str,
+    attempt: &AttemptId,
+    refused: Option<&str>,
+    changed: &[Changed],
+) -> Result<(), Refusal> {
+    let the_run = driven(&d.world, run, driver)?.clone();
+    let it = find_phase(&d.world, run, phase)?.clone();
+    let the_attempt = find_attempt(&it, attempt)?;
+    if the_attempt.outcome.is_some() {
+        return Ok(());
+    }
+    let claim = who::find(&d.world, &the_attempt.claim)?.clone();
+    let (outcome, why, by_human) = match (&claim.end, refused) {
+        (Some(End::Closed { .. }), _) => {
+            let result = claim.result.as_ref();
+            let outcome = result.map_or(Outcome::Failed, |it| it.status);
+            let said = result.map(|it| it.notes.join("; ")).filter(|notes| !notes.is_empty());
+            let why = said.or_else(|| the_attempt.exit.as_ref().map(said_by));
+            (outcome, why.filter(|_| outcome != Outcome::Ok), false)
+        }
+        (Some(End::Failed { by, why, .. }), _) => {
+            let by_human = matches!(by, FailedBy::Abort | FailedBy::Reject | FailedBy::Ancestor(_));
+            (Outcome::Failed, Some(why.clone()), by_human)
+        }
+        (None, Some(refused)) => {
+            fail_tree(d, &claim.id, FailedBy::Abort, refused);
+            (Outcome::Failed, Some(refused.to_owned()), false)
+        }
+        (None, None) => {
+            let verb = "judge the attempt under way of".to_owned();
+            return Err(Refusal::PhaseState { run: run.clone(), phase: phase.to_owned(), verb });
+        }
+    };
+    let (attempt, phase) = (attempt.clone(), phase.to_owned());
+    d.push(Event::AttemptJudged { run: run.clone(), phase: phase.clone(), attempt, outcome, why: why.clone() });
+    if outcome == Outcome::Failed {
+        let why = why.unwrap_or_else(|| "the attempt failed".to_owned());
+        failed(d, &the_run, &phase, &claim, &why, by_human);
+        return Ok(());
+    }
+    if outcome == Outcome::Ok {
+        breaker::succeed(d, &claim);
+    }
+    let found = drift::after(d.asked.policy, &the_run, &it.phase, changed);
+    if let Some(finding) = found.into_iter().find(|finding| finding.gate.is_some()) {
+        let kind = finding.gate.unwrap_or(GateKind::Architecture);
+        ask(d, &the_run, &phase, kind, &drift_subject(&claim), &finding.why, &finding.known);
+        return Ok(());
+    }
+    accept(d, &the_run, &phase);
+    Ok(())
+}
+
+fn drift_subject(claim: &Claim) -> String {
+    format!("diff:{}", claim.id)
+}
+
+/// What an exit means, for the reader.
+pub fn said_by(exit: &Exit) -> String {
+    match exit {
+        Exit::Status(code) => format!("it ended with status {code}"),
+        Exit::Interrupt(number) => format!("it was ended by signal {number}"),
+        Exit::TimedOut => "it reached its time limit".to_owned(),
+        Exit::Idle => "it was silent for longer than its idle limit".to_owned(),
+        Exit::TooMuchOutput => "it printed more than its output limit".to_owned(),
+        Exit::Vanished => "it died without a word".to_owned(),
+        Exit::NotStarted(why) => format!("it could not be started: {why}"),
+    }
+}
+
+/// Counts a failure, then retries, or asks a human.
+fn failed(d: &mut Draft<'_>, run: &Run, phase: &str, claim: &Claim, why: &str, by_human: bool) {
+    breaker::count(d, claim, why);
+    let tripped = d.world.works.get(&claim.work).is_some_and(|work| work.tripped);
+    let Some(it) = phase_of(&d.world, &run.id, phase).cloned() else { return };
+    if !by_human && !tripped && !run.launches_ended && it.retries_used < it.phase.retries {
+        let factor = 1u64 << it.retries_used.min(16);
+        let back_off = Span::from_ms((BACKOFF.as_ms() * factor).min(BACKOFF_MOST.as_ms()));
+        let not_before = d.now().plus(back_off);
+        d.push(Event::PhaseRetried { run: run.id.clone(), phase: phase.to_owned(), not_before, counted: true });
+        return;
+    }
+    d.push(Event::PhaseFailed { run: run.id.clone(), phase: phase.to_owned() });
+    let pilot_lives = d.world.claims.get(&run.pilot).is_some_and(|pilot| !pilot.is_terminal());
+    if pilot_lives {
+        let kind = if tripped { GateKind::Breaker } else { GateKind::Failed };
+        let attempts = it.attempts.len();
+        let known = vec![("Attempts".to_owned(), attempts.to_string())];
+        ask(d, run, phase, kind, claim.id.as_str(), why, &known);
+    }
+}
+
+/// Accepts a phase, unless its partial result still has to be asked about.
+fn accept(d: &mut Draft<'_>, run: &Run, phase: &str) {
+    let Some(it) = phase_of(&d.world, &run.id, phase).cloned() else { return };
+    let Some(attempt) = it.last() else { return };
+    let Some(outcome) = attempt.outcome else { return };
+    if outcome == Outcome::Partial {
+        let subject = attempt.claim.to_string();
+        if !it.allowed.contains(&(GateKind::Partial, subject.clone())) {
+            let text = it.phase.on_partial.iter().find_map(|trigger| match trigger {
+                crate::facts::trigger::Trigger::HumanGate { text } => Some(text.clone()),
+                _ => None,
+            });
+            let why = text.unwrap_or_else(|| "the result is partial: go on?".to_owned());
+            let known = attempt.why.iter().map(|why| ("Result".to_owned(), why.clone())).collect::<Vec<_>>();
+            if !ask(d, run, phase, GateKind::Partial, &subject, &why, &known) {
+                return;
+            }
+        }
+    }
+    d.push(Event::PhaseAccepted { run: run.id.clone(), phase: phase.to_owned(), outcome });
+}
+
+/// Opens a gate on a phase; `true` when the starter said yes beforehand, which is recorded.
+fn ask(
+    d: &mut Draft<'_>,
+    run: &Run,
+    phase: &str,
+    kind: GateKind,
+    subject: &str,
+    why: &str,
+    known: &[(String, String)],
+) -> bool {
+    if run.yes_to.contains(&kind) && may_be_said_before(kind) {
+        let (subject, phase) = (subject.to_owned(), phase.to_owned());
+        d.push(Event::PhaseAllowed { run: run.id.clone(), phase, kind, subject });
+        return true;
+    }
+    let digest = phase_of(&d.world, &run.id, phase).map(|it| it.digest.clone()).unwrap_or_default();
+    let gate = crate::command::OpenGate {
+        about: About::Phase(run.id.clone(), phase.to_owned()),
+        kind,
+        subject: subject.to_owned(),
+        why: why.to_owned(),
+        known: known.to_vec(),
+        shown: format!("{digest} {subject}"),
+    };
+    push_gate(d, &gate);
+    false
+}
+
+/// Opens a gate of the loop on a phase, unless it waits at one already or was let go on.
+#[expect(clippy::too_many_arguments, reason = "the fields of one command")]
+pub(crate) fn ask_phase(
+    d: &mut Draft<'_>,
+    run: &RunId,
+    driver: Fence,
+    phase: &str,
+    kind: GateKind,
+    subject: &str,
+    why: &str,
+    known: &[(String, String)],
+    shown: &str,
+) -> Result<(), Refusal> {
+    let the_run = driven(&d.world, run, driver)?.clone();
+    let it = find_phase(&d.world, run, phase)?;
+    if it.waiting.is_some() || it.allowed.contains(&(kind, subject.to_owned())) {
+        return Ok(());
+    }
+    if shown.is_empty() {
+        ask(d, &the_run, phase, kind, subject, why, known);
+        return Ok(());
+    }
+    push_gate(d, &crate::command::OpenGate {
+        about: About::Phase(run.clone(), phase.to_owned()),
+        kind,
+        subject: subject.to_owned(),
+        why: why.to_owned(),
+        known: known.to_vec(),
+        shown: shown.to_owned(),
+    });
+    Ok(())
+}
+
+/// What a human's answer does to a phase.
+pub(crate) fn answered(d: &mut Draft<'_>, run: &RunId, phase: &str, gate: &Gate, choice: Choice) {
+    let Some(the_run) = d.world.runs.get(run).cloned() else { return };
+    let Some(it) = phase_of(&d.world, run, phase).cloned() else { return };
+    let (run_id, phase_id) = (run.clone(), phase.to_owned());
+    match choice {
+        Choice::Continue if gate.kind == GateKind::Breaker => {
+            let plan = &the_run.plan;
+            let key = crate::facts::work::WorkKey::of_phase(plan, phase);
+            d.push(Event::WorkCleared { key, why: format!("continue at {}", gate.id) });
+            let not_before = d.now();
+            d.push(Event::PhaseRetried { run: run_id, phase: phase_id, not_before, counted: false });
+        }
+        Choice::Continue => {
+            let (kind, subject) = (gate.kind, gate.subject.clone());
+            d.push(Event::PhaseAllowed { run: run_id, phase: phase_id, kind, subject });
+            if it.standing == Standing::Running && it.last().is_some_and(|it| it.outcome.is_some()) {
+                accept(d, &the_run, phase);
+            }
+        }
+        Choice::Retry => {
+            let not_before = d.now();
+            d.push(Event::PhaseRetried { run: run_id, phase: phase_id, not_before, counted: false });
+        }
+        Choice::Skip => d.push(Event::PhaseSkipped { run: run_id, phase: phase_id }),
+        // The phase waits on until the driver has taken the changed plan.
+        Choice::Adapt => {}
+        Choice::Abort => {
+            fail_tree(d, &the_run.pilot, FailedBy::Reject, &format!("aborted at {}", gate.id));
+            pilot_failed(d, &the_run.pilot);
+        }
+    }
+}
+
+/// Ends the runs of a pilot that failed, and of every pilot that failed with it.
+pub(crate) fn pilot_failed(d: &mut Draft<'_>, _pilot: &SessId) {
+    let over: Vec<RunId> = d
+        .world
+        .runs
+        .values()
+        .filter(|run| run.end.is_none())
+        .filter(|run| d.world.claims.get(&run.pilot).is_some_and(Claim::is_terminal))
+        .map(|run| run.id.clone())
+        .collect();
+    for id in over {
+        withdraw_gates(d, &id, "the run was aborted");
+        d.push(Event::RunEnded { id, end: RunEnd::Aborted });
+    }
+}
+
+fn withdraw_gates(d: &mut Draft<'_>, run: &RunId, why: &str) {
+    let of_run = |gate: &&Gate| matches!(&gate.about, About::Phase(of, _) | About::Run(of) if of == run);
+    let pending: Vec<_> =
+        d.world.gates.values().filter(of_run).filter(|it| it.is_pending()).map(|it| it.id.clone()).collect();
+    for id in pending {
+        d.push(Event::GateWithdrawn { id, why: why.to_owned() });
+    }
+}
+
+/// Carries an `abort` trigger out: nothing more of this run is launched.
+pub(crate) fn launch_no_more(d: &mut Draft<'_>, claim: &Claim) {
+    let run = claim.workflow.as_ref().map(|of| of.run.clone());
+    if let Some(id) = run.filter(|id| d.world.runs.get(id).is_some_and(|run| !run.launches_ended)) {
+        d.push(Event::LaunchesEnded { id });
+    }
+}
+
+/// Takes a changed plan for what is not done; only where a human answered a gate with `adapt`.
+pub(crate) fn adapt(
+    d: &mut Draft<'_>,
+    id: &RunId,
+    digest: &str,
+    phases: &[(Phase, String)],
+) -> Result<(), Refusal> {
+    let run = find_run(&d.world, id)?;
+    if run.end.is_some() {
+        return Err(Refusal::RunOver { run: id.clone() });
+    }
+    if !d.world.gates.values().any(|gate| wants_adapt(&d.world, gate, id)) {
+        let taken_for = "nobody answered a gate of this run with adapt".to_owned();
+        return Err(Refusal::NotHuman { verb: "adapt the plan of a run".to_owned(), taken_for });
+    }
+    let order: Vec<String> = phases.iter().map(|(phase, _)| phase.id.as_str().to_owned()).collect();
+    let dropped = run.phases.iter().filter(|old| !order.contains(old));
+    for old in dropped {
+        if phase_of(&d.world, id, old).is_some_and(is_busy) {
+            let verb = "leave out of the plan".to_owned();
+            return Err(Refusal::PhaseState { run: id.clone(), phase: old.clone(), verb });
+        }
+    }
+    d.push(Event::RunAdapted { id: id.clone(), digest: digest.to_owned(), phases: order });
+    for (position, (phase, digest)) in phases.iter().enumerate() {
+        let old = phase_of(&d.world, id, phase.id.as_str()).cloned();
+        match old {
+            Some(old) if is_busy(&old) && old.digest != *digest => {
+                let (phase, verb) = (phase.id.as_str().to_owned(), "change".to_owned());
+                return Err(Refusal::PhaseState { run: id.clone(), phase, verb });
+            }
+            Some(old) if old.digest == *digest => {
+                let standing = match old.standing {
+                    Standing::Failed => Standing::Pending,
+                    standing => standing,
+                };
+                let position = u32::try_from(position).unwrap_or(u32::MAX);
+                d.push(Event::PhaseSet(PhaseRun { position, standing, waiting: None, ..old }));
+            }
+            _ => set_phase(d, id, position, phase, digest, Standing::Pending),
+        }
+    }
+    Ok(())
+}
+
+/// Writes the moves of the main branches down, before they are made and after.
+pub(crate) fn record_landing(
+    d: &mut Draft<'_>,
+    id: &RunId,
+    driver: Fence,
+    landings: &BTreeMap<String, Landing>,
+) -> Result<(), Refusal> {
+    let run = driven(&d.world, id, driver)?;
+    let settled = |phase: &String| phase_of(&d.world, id, phase).is_some_and(|it| it.standing.is_settled());
+    if let Some(open) = run.phases.iter().find(|phase| !settled(phase)) {
+        let (phase, verb) = (open.clone(), "merge over the unsettled".to_owned());
+        return Err(Refusal::PhaseState { run: id.clone(), phase, verb });
+    }
+    if run.landings != *landings {
+        d.push(Event::RunLanded { id: id.clone(), landings: landings.clone() });
+    }
+    Ok(())
+}
+
+/// Ends a run; as finished only when every phase is settled.
+pub(crate) fn end(d: &mut Draft<'_>, id: &RunId, driver: Fence, end: RunEnd) -> Result<(), Refusal> {
+    if d.world.runs.get(id).is_some_and(|run| run.end == Some(end)) {
+        return Ok(());
+    }
+    let run = driven(&d.world, id, driver)?;
+    let settled = |phase: &String| phase_of(&d.world, id, phase).is_some_and(|it| it.standing.is_settled());
+    if end == RunEnd::Finished
+        && let Some(open) = run.phases.iter().find(|phase| !settled(phase))
+    {
+        let (phase, verb) = (open.clone(), "finish over the unsettled".to_owned());
+        return Err(Refusal::PhaseState { run: id.clone(), phase, verb });
+    }
+    withdraw_gates(d, id, "the run ended");
+    d.push(Event::RunEnded { id: id.clone(), end });
+    Ok(())
+}
+
+/// Cancels a run: its pilot is aborted if the run opened it, else its attempts are.
+pub(crate) fn cancel(d: &mut Draft<'_>, id: &RunId) -> Result<(), Refusal> {
+    let run = find_run(&d.world, id)?.clone();
+    if run.end.is_some() {
+        return Err(Refusal::RunOver { run: id.clone() });
+    }
+    let pilot = who::find(&d.world, &run.pilot)?;
+    who::may_act(d.asked, pilot, "cancel a run of")?;
+    let why = format!("{id} was cancelled");
+    if run.owns_pilot {
+        if !pilot.is_terminal() {
+            fail_tree(d, &run.pilot, FailedBy::Abort, &why);
+        }
+    } else {
+        let of_run = |claim: &&Claim| claim.workflow.as_ref().is_some_and(|of| of.run == *id);
+        let live: Vec<SessId> =
+            d.world.claims.values().filter(of_run).filter(|it| !it.is_terminal()).map(|it| it.id.clone()).collect();
+        for claim in live {
+            fail_tree(d, &claim, FailedBy::Abort, &why);
+        }
+    }
+    withdraw_gates(d, id, "the run was cancelled");
+    d.push(Event::RunEnded { id: id.clone(), end: RunEnd::Cancelled });
+    Ok(())
+}

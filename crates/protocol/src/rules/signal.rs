@@ -1,0 +1,130 @@
+//! Sending and acknowledging signals (section 10).
+
+use crate::event::Event;
+use crate::facts::claim::Claim;
+use crate::facts::id::{SessId, SigId};
+use crate::facts::signal::{Address, SUMMARY_MAX, Sender, Signal};
+use crate::facts::signal_kind::SignalKind;
+use crate::refusal::Refusal;
+use crate::rules::claim::one_line;
+use crate::rules::{Draft, who};
+use crate::world::owns;
+
+/// A message that a rule itself sends.
+pub(crate) struct Note {
+    pub from: Sender,
+    pub to: Address,
+    pub kind: SignalKind,
+    pub scope: Vec<String>,
+    pub summary: String,
+}
+
+impl Note {
+    /// From a claim to the one above it, or to the people.
+    pub fn to_parent(claim: &Claim, kind: SignalKind, summary: &str) -> Note {
+        let to = claim.parent_satellite.clone().map_or(Address::Human, Address::Session);
+        Note {
+            from: Sender::Session(claim.id.clone()),
+            to,
+            kind,
+            scope: claim.scope.to_strings(),
+            summary: summary.to_owned(),
+        }
+    }
+}
+
+/// Sends a message of the rules' own, its summary cut to size and to one line.
+pub(crate) fn tell(d: &mut Draft<'_>, note: Note) -> SigId {
+    let line: String = note.summary.chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
+    let summary: String = line.chars().take(SUMMARY_MAX).collect();
+    let id = SigId::mint(d.seq());
+    let orphan = match &note.to {
+        Address::Session(to) => d.world.claims.get(to).is_some_and(Claim::is_terminal),
+        Address::Human => false,
+    };
+    d.push(Event::SignalSent(Signal {
+        id: id.clone(),
+        from: note.from,
+        to: note.to,
+        kind: note.kind,
+        scope: note.scope,
+        summary,
+        created_at: d.now(),
+        acked_at: None,
+        orphan,
+    }));
+    id
+}
+
+/// Sends a caller's signal to one address, or to everyone alive.
+pub(crate) fn send(
+    d: &mut Draft<'_>,
+    to: &str,
+    kind: SignalKind,
+    from: Option<&SessId>,
+    summary: &str,
+) -> Result<(), Refusal> {
+    one_line("summary", summary, SUMMARY_MAX)?;
+    let asked = d.asked;
+    let sender = match from {
+        Some(id) => {
+            let claim = who::find(&d.world, id)?;
+            if !owns(asked.caller, claim) && !who::is_ancestor(asked, claim) && !who::is_human_or_plain(asked) {
+                return Err(Refusal::SenderNotYours { from: id.clone() });
+            }
+            Some(claim.clone())
+        }
+        None => who::own_claim(asked).cloned(),
+    };
+    let unknown = || Refusal::AddressUnknown { to: to.to_owned() };
+    let session = |id: &SessId| Address::Session(id.clone());
+    let addresses = match (to, &sender) {
+        ("human", _) => vec![Address::Human],
+        ("pilot" | "pilote" | "parent", None) => vec![Address::Human],
+        ("pilot" | "pilote", Some(claim)) => {
+            let root = d.world.root(claim);
+            vec![if root.id == claim.id { Address::Human } else { session(&root.id) }]
+        }
+        ("parent", Some(claim)) => vec![claim.parent_satellite.as_ref().map_or(Address::Human, session)],
+        ("all", _) => {
+            let live = |claim: &&Claim| d.world.state(claim, d.now()).is_live();
+            let others = |claim: &&Claim| sender.as_ref().is_none_or(|sender| sender.id != claim.id);
+            d.world.claims.values().filter(live).filter(others).map(|claim| session(&claim.id)).collect()
+        }
+        _ => {
+            let id = SessId::parse(to).map_err(|_| unknown())?;
+            vec![session(&d.world.claims.get(&id).ok_or_else(unknown)?.id)]
+        }
+    };
+    let from = sender
+        .as_ref()
+        .map_or_else(|| Sender::User(asked.caller.user.clone()), |claim| Sender::Session(claim.id.clone()));
+    let scope = sender.as_ref().map(|claim| claim.scope.to_strings()).unwrap_or_default();
+    for to in addresses {
+        let (from, scope, summary) = (from.clone(), scope.clone(), summary.to_owned());
+        tell(d, Note { from, to, kind, scope, summary });
+    }
+    Ok(())
+}
+
+/// Says that signals were received; a second time changes nothing.
+pub(crate) fn ack(d: &mut Draft<'_>, ids: &[SigId]) -> Result<(), Refusal> {
+    for id in ids {
+        let signal = d.world.signals.get(id).ok_or_else(|| Refusal::SignalUnknown { id: id.clone() })?;
+        if let Address::Session(to) = &signal.to
+            && let Some(claim) = d.world.claims.get(to)
+        {
+            let successor = who::own_claim(d.asked).is_some_and(|own| own.inherits.contains(to));
+            let mine = owns(d.asked.caller, claim) || who::is_ancestor(d.asked, claim) || successor;
+            if !mine && !who::is_human_or_plain(d.asked) {
+                return Err(Refusal::SignalNotYours { id: id.clone() });
+            }
+        } else if !who::is_human_or_plain(d.asked) {
+            return Err(Refusal::SignalNotYours { id: id.clone() });
+        }
+        if signal.acked_at.is_none() {
+            d.push(Event::SignalAcked { id: id.clone() });
+        }
+    }
+    Ok(())
+}
