@@ -339,6 +339,8 @@ pub enum Pick {
     Phases(RunId),
     /// These phases of this run, with their needs and the claim of the last attempt.
     Phase(RunId, Vec<String>),
+    /// The phases of this run that have an attempt under way.
+    Busy(RunId),
     /// Unfinished runs, and the last ones of plans of this name.
     RunsOf(String),
     /// Runs that have not ended.

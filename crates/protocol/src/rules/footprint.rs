@@ -66,8 +66,9 @@ pub fn of(command: &Command, caller: &Caller) -> Footprint {
             }
         }
         Command::TakeRun { id, .. } => picks.push(Pick::Run(id.clone())),
-        Command::BeginAttempt { run, claim, .. } => {
-            picks.extend([Pick::Run(run.clone()), Pick::Phases(run.clone())]);
+        Command::BeginAttempt { run, claim, phase, .. } => {
+            let phases = Pick::Phase(run.clone(), vec![phase.clone()]);
+            picks.extend([Pick::Run(run.clone()), phases, Pick::Busy(run.clone())]);
             opening(&mut picks, claim.id.as_ref(), &claim.slug, &claim.scope, None);
         }
         Command::EndAttempt { run, phase, .. } | Command::AskPhase { run, phase, .. } => {

@@ -1,0 +1,328 @@
+//! One entry of a scope: its grammar, and what can be told about it without the engine.
+
+use std::sync::OnceLock;
+
+use super::engine::Machine;
+use super::{ScopeError, limits};
+use crate::facts::path::{self, Fold, LogicalPath};
+
+/// Holds one entry of a scope: a directory, a file or a glob, or what a leading `!` takes away
+/// (protocol, section 3).
+#[derive(Clone, Debug)]
+pub struct Entry {
+    text: String,
+    minus: bool,
+    directory: bool,
+    parts: Vec<Part>,
+    /// What tells patterns apart: the plain names, or, for a glob, the escaped components.
+    key: String,
+    machine: OnceLock<Machine>,
+}
+
+/// One component of an entry.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Part {
+    Literal(String),
+    Pattern(Vec<Piece>),
+    /// `**` as a whole component; last, it stands for one component or more.
+    Deep,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Piece {
+    Char(char),
+    /// `?`
+    One,
+    /// `*`
+    Run,
+    /// Any end of a component but this one. No entry can say it; the built-in zones can.
+    But(&'static str),
+}
+
+impl Entry {
+    pub(super) fn parse(text: &str, fold: Fold) -> Result<Self, ScopeError> {
+        if text.chars().any(char::is_control) {
+            return Err(ScopeError::Control(text.into()));
+        }
+        if text.len() > limits::ENTRY_BYTES {
+            return Err(ScopeError::TooComplex(text.into()));
+        }
+        let (minus, pattern) = match text.strip_prefix('!') {
+            Some(pattern) => (true, pattern),
+            None => (false, text),
+        };
+        if pattern.is_empty() {
+            return Err(ScopeError::Empty(text.into()));
+        }
+        if let Some(absolute) = pattern.strip_prefix('/') {
+            return Err(match absolute.split('/').all(|part| matches!(part, "" | ".")) {
+                true => ScopeError::Root(text.into()),
+                false => ScopeError::Absolute(text.into()),
+            });
+        }
+        let mut parts = Vec::new();
+        for part in path::compared(pattern, fold).split('/') {
+            match part {
+                "" | "." => {}
+                // What `..` undoes must be a name: after a pattern it has no place to lead to.
+                ".." => match parts.pop() {
+                    Some(Part::Literal(_)) => {}
+                    _ => return Err(ScopeError::Climbs(text.into())),
+                },
+                "**" if parts.last() == Some(&Part::Deep) => {}
+                "**" => parts.push(Part::Deep),
+                part => parts.push(Part::parse(part)),
+            }
+        }
+        let entry = Self::new(text.into(), minus, pattern.ends_with('/'), parts);
+        if entry.is_glob() && entry.key.chars().count() > limits::GLOB_CHARS {
+            return Err(ScopeError::TooComplex(text.into()));
+        }
+        Ok(entry)
+    }
+
+    /// Builds a pattern at any depth, with all below; `but` is what the name may not end with.
+    pub(in crate::facts) fn at_any_depth(name: &str, but: Option<&'static str>) -> Self {
+        let last = match but {
+            None => Part::Literal(name.into()),
+            Some(end) => Part::Pattern(name.chars().map(Piece::Char).chain([Piece::But(end)]).collect()),
+        };
+        Self::new(
+            format!("**/{name}{}/", but.map_or("", |_| "*")),
+            false,
+            true,
+            vec![Part::Deep, last],
+        )
+    }
+
+    fn new(text: String, minus: bool, directory: bool, parts: Vec<Part>) -> Self {
+        let names = parts.iter().map(|part| match part {
+            Part::Literal(name) => Some(name.as_str()),
+            Part::Pattern(_) | Part::Deep => None,
+        });
+        let key = match names.collect::<Option<Vec<_>>>() {
+            Some(names) => names.join("/"),
+            None => parts.iter().map(Part::escaped).collect::<Vec<_>>().join("/"),
+        };
+        Self {
+            text,
+            minus,
+            directory,
+            parts,
+            key,
+            machine: OnceLock::new(),
+        }
+    }
+
+    /// Returns the entry as it was given.
+    pub fn as_str(&self) -> &str {
+        &self.text
+    }
+
+    /// Says whether the entry takes paths away: `!src/gen/`.
+    pub fn is_exclusion(&self) -> bool {
+        self.minus
+    }
+
+    /// Says whether an unescaped `*` or `?` makes it a pattern.
+    pub fn is_glob(&self) -> bool {
+        !self.parts.iter().all(|part| matches!(part, Part::Literal(_)))
+    }
+
+    /// Returns how many components the entry names; `**` stands for any number, so it counts none.
+    pub fn depth(&self) -> usize {
+        self.parts.iter().filter(|part| **part != Part::Deep).count()
+    }
+
+    /// Says whether the entry is this very path, written as a file: no pattern, no `/` at the end.
+    pub fn names_file_exactly(&self, path: &LogicalPath) -> bool {
+        !self.minus && self.is_file(path.key())
+    }
+
+    pub(super) fn is_file(&self, key: &str) -> bool {
+        !self.directory && !key.is_empty() && self.literal_key() == Some(key)
+    }
+
+    /// Says cheaply whether some path could lie under both entries, a leading `!` left aside.
+    ///
+    /// A no is certain, a yes is not: it is what an index may answer before the exact question.
+    pub fn may_overlap(&self, other: &Self) -> bool {
+        let mut index = 0;
+        loop {
+            match (self.parts.get(index), other.parts.get(index)) {
+                (Some(Part::Deep), _) | (_, Some(Part::Deep)) | (None, None) => return true,
+                (None, Some(_)) => return self.reaches_below(),
+                (Some(_), None) => return other.reaches_below(),
+                (Some(mine), Some(theirs)) if !mine.may_meet(theirs) => return false,
+                _ => index += 1,
+            }
+        }
+    }
+
+    /// Returns the key of the literal components before the first with a pattern in it.
+    pub fn literal_prefix(&self) -> String {
+        let literal = |part: &Part| matches!(part, Part::Literal(_));
+        let parts = self.parts.iter().take_while(|part| literal(part));
+        parts.map(Part::plain).collect::<Vec<_>>().join("/")
+    }
+
+    /// Returns the key of what stands before the first special character, mid-component or not:
+    /// the part that gives the entry its zone (protocol, section 3). Empty for `.` and `*`.
+    pub fn literal_part(&self) -> String {
+        let mut text = String::new();
+        for part in &self.parts {
+            if *part != Part::Deep && !text.is_empty() {
+                text.push('/');
+            }
+            text += &part.plain();
+            if !matches!(part, Part::Literal(_)) {
+                break;
+            }
+        }
+        text.truncate(text.trim_end_matches('/').len());
+        text
+    }
+
+    /// Says whether the path lies under the pattern, a leading `!` left aside.
+    pub(in crate::facts) fn matches(&self, key: &str) -> bool {
+        match self.literal_key() {
+            Some(place) => path::lies_in(key, place),
+            None => self.machine().accepts(key),
+        }
+    }
+
+    /// Says whether every path of `other` certainly lies under this entry; a no is not certain.
+    pub(super) fn plainly_holds(&self, other: &Self) -> bool {
+        match self.literal_key() {
+            Some(place) if place.is_empty() => true,
+            Some(place) => path::lies_in(&other.literal_prefix(), place),
+            None => self.parts == other.parts && self.reaches_below() == other.reaches_below(),
+        }
+    }
+
+    /// Says exactly whether two entries without a pattern share a path; `None` if one has any.
+    pub(super) fn literals_meet(&self, other: &Self) -> Option<bool> {
+        let (mine, theirs) = (self.literal_key()?, other.literal_key()?);
+        Some(path::lies_in(mine, theirs) || path::lies_in(theirs, mine))
+    }
+
+    /// Returns the compiled pattern, made when it is first asked for: most pairs never need it.
+    pub(in crate::facts) fn machine(&self) -> &Machine {
+        self.machine
+            .get_or_init(|| Machine::new(&self.parts, self.reaches_below()))
+    }
+
+    /// Returns what tells entries apart.
+    pub(super) fn canonical(&self) -> (bool, bool, &str, bool) {
+        (self.minus, self.is_glob(), &self.key, self.directory)
+    }
+
+    /// Returns the compared key of an entry without a pattern.
+    fn literal_key(&self) -> Option<&str> {
+        (!self.is_glob()).then_some(&self.key)
+    }
+
+    fn reaches_below(&self) -> bool {
+        self.directory || !self.is_glob()
+    }
+}
+
+impl Part {
+    fn parse(text: &str) -> Self {
+        let mut pieces = Vec::with_capacity(text.len());
+        let mut letters = text.chars().peekable();
+        while let Some(letter) = letters.next() {
+            let piece = match letter {
+                // Before any other character a backslash is part of the name.
+                '\\' => Piece::Char(letters.next_if(|next| "*?!\\".contains(*next)).unwrap_or('\\')),
+                '?' => Piece::One,
+                '*' if pieces.last() == Some(&Piece::Run) => continue,
+                '*' => Piece::Run,
+                plain => Piece::Char(plain),
+            };
+            pieces.push(piece);
+        }
+        let plain = |piece: &Piece| match piece {
+            Piece::Char(letter) => Some(*letter),
+            Piece::One | Piece::Run | Piece::But(_) => None,
+        };
+        match pieces.iter().map(plain).collect() {
+            Some(name) => Self::Literal(name),
+            None => Self::Pattern(pieces),
+        }
+    }
+
+    /// Returns the characters before the first special one.
+    fn plain(&self) -> String {
+        match self {
+            Self::Literal(name) => name.clone(),
+            Self::Deep => String::new(),
+            Self::Pattern(pieces) => pieces
+                .iter()
+                .map_while(|piece| match piece {
+                    Piece::Char(letter) => Some(*letter),
+                    Piece::One | Piece::Run | Piece::But(_) => None,
+                })
+                .collect(),
+        }
+    }
+
+    fn escaped(&self) -> String {
+        match self {
+            Self::Literal(name) => name.chars().map(|letter| Piece::Char(letter).escaped()).collect(),
+            Self::Deep => "**".into(),
+            Self::Pattern(pieces) => pieces.iter().map(Piece::escaped).collect(),
+        }
+    }
+
+    fn may_meet(&self, other: &Self) -> bool {
+        match (self, other) {
+            (Self::Literal(mine), Self::Literal(theirs)) => mine == theirs,
+            (Self::Literal(name), Self::Pattern(pieces)) | (Self::Pattern(pieces), Self::Literal(name)) => {
+                agree(name.chars().map(Piece::Char), pieces.iter().copied())
+                    && agree(name.chars().rev().map(Piece::Char), pieces.iter().rev().copied())
+            }
+            (Self::Pattern(mine), Self::Pattern(theirs)) => {
+                agree(mine.iter().copied(), theirs.iter().copied())
+                    && agree(mine.iter().rev().copied(), theirs.iter().rev().copied())
+            }
+            (Self::Deep, _) | (_, Self::Deep) => true,
+        }
+    }
+}
+
+impl Piece {
+    fn escaped(&self) -> String {
+        match self {
+            Self::Char(letter @ ('*' | '?' | '\\')) => format!("\\{letter}"),
+            Self::Char(letter) => letter.to_string(),
+            Self::One => "?".into(),
+            Self::Run => "*".into(),
+            Self::But(end) => format!("*(not {end})"),
+        }
+    }
+}
+
+/// Says whether two components read alike up to the first run of either.
+fn agree(mine: impl Iterator<Item = Piece>, theirs: impl Iterator<Item = Piece>) -> bool {
+    for pair in mine.zip(theirs) {
+        match pair {
+            (Piece::Run | Piece::But(_), _) | (_, Piece::Run | Piece::But(_)) => return true,
+            (Piece::Char(a), Piece::Char(b)) if a != b => return false,
+            _ => {}
+        }
+    }
+    true
+}
+
+/// Writes a path as an entry that names it and nothing else.
+pub(super) fn escaped(path: &str) -> String {
+    let mut text = String::with_capacity(path.len());
+    for (at, letter) in path.char_indices() {
+        if matches!(letter, '*' | '?' | '\\') || (letter == '!' && at == 0) {
+            text.push('\\');
+        }
+        text.push(letter);
+    }
+    text
+}

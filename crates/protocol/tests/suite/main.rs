@@ -1,0 +1,3 @@
+//! The rules of the facts, from outside.
+
+mod scope;
