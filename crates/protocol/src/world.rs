@@ -133,7 +133,7 @@ impl World {
     }
 
     /// The claims that this one launched.
-    pub fn children<'w>(&'w self, id: &'w SessId) -> impl Iterator<Item = &'w Claim> {
+    pub fn children<'w, 'i>(&'w self, id: &'i SessId) -> impl Iterator<Item = &'w Claim> + use<'w, 'i> {
         self.claims.values().filter(move |claim| claim.parent_satellite.as_ref() == Some(id))
     }
 

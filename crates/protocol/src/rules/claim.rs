@@ -119,7 +119,7 @@ fn check_request(ask: &OpenClaim) -> Result<(), Refusal> {
     {
         return Err(Refusal::TestsHidden {
             command: tests.run.clone(),
-            by: hides.by.to_string(),
+            by: hides.what.to_string(),
             column: hides.column,
         });
     }

@@ -38,7 +38,7 @@ pub(crate) fn acquire(
         let blocker = d.world.locks_on(&path, true, d.now()).find(|lock| lock.holder != *holder);
         if let Some(lock) = blocker {
             return Err(Refusal::LockHeld {
-                path,
+                path: path.clone(),
                 by: lock.holder.clone(),
                 locked: lock.path.clone(),
                 owner: lock.owner.clone(),

@@ -119,6 +119,11 @@ impl Entry {
         &self.text
     }
 
+    /// Says whether the entry is written as a file: no glob, no trailing slash.
+    pub fn names_a_file(&self) -> bool {
+        !self.minus && !self.directory && !self.is_glob() && !self.parts.is_empty()
+    }
+
     /// Says whether the entry takes paths away: `!src/gen/`.
     pub fn is_exclusion(&self) -> bool {
         self.minus

@@ -320,6 +320,12 @@ impl Scope {
         scope.additions().any(|entry| entry.is_file(&key)) && !scope.takes_away(&key)
     }
 
+    /// Returns the entries that name files, without the folders and globs; `None` when there is none.
+    pub fn files(&self) -> Option<Self> {
+        let kept = self.entries.iter().filter(|entry| entry.is_exclusion() || entry.names_a_file());
+        Self::parse(kept.map(Entry::as_str), self.fold).ok()
+    }
+
     fn canonical(&self) -> Vec<(bool, bool, &str, bool)> {
         let mut entries: Vec<_> = self.entries.iter().map(Entry::canonical).collect();
         entries.sort_unstable();
