@@ -5,7 +5,9 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use crate::facts::caller::Actor;
-use crate::facts::claim::{Base, Claim, ClaimResult, Evidence, FailedBy, Fence, Landing, Outcome, Pauser, Right};
+use crate::facts::claim::{
+    Base, Claim, ClaimResult, Evidence, FailedBy, Fence, Landing, Outcome, Pauser, Right,
+};
 use crate::facts::gate::{Answer, Gate, GateKind};
 use crate::facts::id::{AttemptId, GateId, RunId, SessId, SigId};
 use crate::facts::lock::{Holder, Lock};
@@ -38,7 +40,10 @@ pub struct Entry {
 /// Something that happened. Append-only vocabulary: a stored form never changes its meaning.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-#[expect(clippy::large_enum_variant, reason = "events are few, short-lived and mostly claims")]
+#[expect(
+    clippy::large_enum_variant,
+    reason = "events are few, short-lived and mostly claims"
+)]
 pub enum Event {
     /// A claim was opened.
     ClaimOpened(Claim),
@@ -348,11 +353,23 @@ impl Event {
             | Event::CloseLanded { id, .. }
             | Event::ClaimClosed { id, .. }
             | Event::CloseDropped { id } => Some(id),
-            Event::LockTaken(Lock { holder: Holder::Claim(id), .. })
-            | Event::LockReleased { holder: Holder::Claim(id), .. } => Some(id),
-            Event::GateOpened(Gate { about: crate::facts::gate::About::Claim(id), .. }) => Some(id),
+            Event::LockTaken(Lock {
+                holder: Holder::Claim(id),
+                ..
+            })
+            | Event::LockReleased {
+                holder: Holder::Claim(id),
+                ..
+            } => Some(id),
+            Event::GateOpened(Gate {
+                about: crate::facts::gate::About::Claim(id),
+                ..
+            }) => Some(id),
             Event::AttemptBegan { attempt, .. } => Some(&attempt.claim),
-            Event::SignalSent(Signal { from: crate::facts::signal::Sender::Session(id), .. }) => Some(id),
+            Event::SignalSent(Signal {
+                from: crate::facts::signal::Sender::Session(id),
+                ..
+            }) => Some(id),
             _ => None,
         }
     }

@@ -21,7 +21,11 @@ impl World {
         match &entry.event {
             Event::ClaimOpened(claim) => {
                 self.fence = self.fence.max(claim.fence);
-                let until = Until { fence: claim.fence, touched: at, until: at.plus(claim.ttl) };
+                let until = Until {
+                    fence: claim.fence,
+                    touched: at,
+                    until: at.plus(claim.ttl),
+                };
                 self.set_lease(Lease::Claim(claim.id.clone()), until);
                 self.claims.insert(claim.id.clone(), claim.clone());
                 self.changed.insert(Fact::Claim(claim.id.clone()));
@@ -31,7 +35,11 @@ impl World {
                 self.claim(id, |claim| {
                     claim.fence = fence.unwrap_or(claim.fence);
                     claim.reaped = false;
-                    lease = Some(Until { fence: claim.fence, touched: at, until: at.plus(claim.ttl) });
+                    lease = Some(Until {
+                        fence: claim.fence,
+                        touched: at,
+                        until: at.plus(claim.ttl),
+                    });
                 });
                 self.fence = self.fence.max(fence.unwrap_or_default());
                 if let Some(lease) = lease {
@@ -46,7 +54,11 @@ impl World {
             }),
             Event::ClaimReaped { id, .. } => self.claim(id, |claim| claim.reaped = true),
             Event::ClaimFailed { id, by, why } => self.claim(id, |claim| {
-                claim.end = Some(End::Failed { at, by: by.clone(), why: why.clone() });
+                claim.end = Some(End::Failed {
+                    at,
+                    by: by.clone(),
+                    why: why.clone(),
+                });
                 claim.waiting = None;
                 rest(claim, at);
             }),
@@ -89,8 +101,12 @@ impl World {
                     rest(claim, at);
                 });
                 let green = |evidence: &&Evidence| evidence.is_green();
-                if let Some(Evidence { repo, command, report: Some(report), .. }) =
-                    result.tests.as_ref().filter(green)
+                if let Some(Evidence {
+                    repo,
+                    command,
+                    report: Some(report),
+                    ..
+                }) = result.tests.as_ref().filter(green)
                 {
                     let key = green_key(repo, command);
                     self.greens.insert(key.clone(), report.total);
@@ -102,7 +118,11 @@ impl World {
             Event::LockTaken(lock) => {
                 let key = lock.path.key().to_owned();
                 self.fence = self.fence.max(lock.fence);
-                let until = Until { fence: lock.fence, touched: at, until: at.plus(lock.ttl) };
+                let until = Until {
+                    fence: lock.fence,
+                    touched: at,
+                    until: at.plus(lock.ttl),
+                };
                 self.set_lease(Lease::Lock(key.clone()), until);
                 self.changed.insert(Fact::Lock(key.clone()));
                 self.locks.insert(key, lock.clone());
@@ -116,7 +136,12 @@ impl World {
                 self.changed.insert(Fact::Lock(key));
             }
 
-            Event::WorkFailed { key, scope, why, tripped } => {
+            Event::WorkFailed {
+                key,
+                scope,
+                why,
+                tripped,
+            } => {
                 let work = self.works.entry(key.clone()).or_insert_with(|| Work {
                     key: key.clone(),
                     scope: scope.clone(),
@@ -143,13 +168,17 @@ impl World {
                         claim.waiting = Some(gate.id.clone());
                         suspend(claim, at);
                     }),
-                    About::Phase(run, phase) => self.phase(run, phase, |it| it.waiting = Some(gate.id.clone())),
+                    About::Phase(run, phase) => {
+                        self.phase(run, phase, |it| it.waiting = Some(gate.id.clone()))
+                    }
                     About::Run(_) => {}
                 }
                 self.gates.insert(gate.id.clone(), gate.clone());
             }
             Event::GateAnswered { id, answer, deferred } => {
-                let Some(gate) = self.gates.get_mut(id) else { return };
+                let Some(gate) = self.gates.get_mut(id) else {
+                    return;
+                };
                 gate.answer = Some(answer.clone());
                 gate.deferred = *deferred;
                 let gate = gate.clone();
@@ -159,7 +188,9 @@ impl World {
                 }
             }
             Event::GateTookEffect { id } => {
-                let Some(gate) = self.gates.get_mut(id) else { return };
+                let Some(gate) = self.gates.get_mut(id) else {
+                    return;
+                };
                 gate.deferred = false;
                 let gate = gate.clone();
                 self.changed.insert(Fact::Gate(id.clone()));
@@ -168,7 +199,9 @@ impl World {
                 }
             }
             Event::GateWithdrawn { id, .. } => {
-                let Some(gate) = self.gates.get_mut(id) else { return };
+                let Some(gate) = self.gates.get_mut(id) else {
+                    return;
+                };
                 gate.withdrawn_at = Some(at);
                 let about = gate.about.clone();
                 self.changed.insert(Fact::Gate(id.clone()));
@@ -230,13 +263,24 @@ impl World {
                 it.standing = Standing::Running;
                 it.not_before = None;
             }),
-            Event::AttemptEnded { run, phase, attempt, exit } => self.phase(run, phase, |it| {
+            Event::AttemptEnded {
+                run,
+                phase,
+                attempt,
+                exit,
+            } => self.phase(run, phase, |it| {
                 if let Some(it) = it.attempts.iter_mut().find(|it| it.id == *attempt) {
                     it.exit = Some(exit.clone());
                     it.ended_at = Some(at);
                 }
             }),
-            Event::AttemptJudged { run, phase, attempt, outcome, why } => self.phase(run, phase, |it| {
+            Event::AttemptJudged {
+                run,
+                phase,
+                attempt,
+                outcome,
+                why,
+            } => self.phase(run, phase, |it| {
                 if let Some(it) = it.attempts.iter_mut().find(|it| it.id == *attempt) {
                     it.outcome = Some(*outcome);
                     it.why.clone_from(why);
@@ -249,14 +293,24 @@ impl World {
                 it.standing = Standing::Skipped;
                 it.waiting = None;
             }),
-            Event::PhaseRetried { run, phase, not_before, counted } => self.phase(run, phase, |it| {
+            Event::PhaseRetried {
+                run,
+                phase,
+                not_before,
+                counted,
+            } => self.phase(run, phase, |it| {
                 it.standing = Standing::Pending;
                 it.not_before = Some(*not_before);
                 it.retries_used += u32::from(*counted);
                 it.waiting = None;
             }),
             Event::PhaseFailed { run, phase } => self.phase(run, phase, |it| it.standing = Standing::Failed),
-            Event::PhaseAllowed { run, phase, kind, subject } => self.phase(run, phase, |it| {
+            Event::PhaseAllowed {
+                run,
+                phase,
+                kind,
+                subject,
+            } => self.phase(run, phase, |it| {
                 it.allowed.insert((*kind, subject.clone()));
                 it.waiting = None;
             }),
@@ -285,13 +339,22 @@ impl World {
                 _ => {}
             }
             if let Some(closing) = &mut claim.closing {
-                closing.allowed.insert((gate.kind, gate.subject.clone(), gate.shown.clone()));
+                closing
+                    .allowed
+                    .insert((gate.kind, gate.subject.clone(), gate.shown.clone()));
             }
         });
     }
 
     fn drive(&mut self, run: crate::facts::id::RunId, fence: Fence, at: Instant) {
-        self.set_lease(Lease::Driver(run), Until { fence, touched: at, until: at.plus(DRIVER_TTL) });
+        self.set_lease(
+            Lease::Driver(run),
+            Until {
+                fence,
+                touched: at,
+                until: at.plus(DRIVER_TTL),
+            },
+        );
     }
 
     fn claim(&mut self, id: &SessId, change: impl FnOnce(&mut Claim)) {

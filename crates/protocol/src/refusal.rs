@@ -60,21 +60,37 @@ pub enum Refusal {
     /// The id is in use.
     IdTaken { id: SessId },
     /// The scope overlaps a live claim's and the types conflict (section 5).
-    ScopeOverlaps { wanted: Scope, held: Box<Held>, stale_with_children: bool },
+    ScopeOverlaps {
+        wanted: Scope,
+        held: Box<Held>,
+        stale_with_children: bool,
+    },
     /// The parent can not have children, or is not open.
     NoParent { parent: SessId, state: State },
     /// A leaf launches nothing.
     LeafHasNoChildren { parent: SessId },
     /// A child of a domain must lie inside the domain's scope.
-    OutsideDomain { parent: SessId, wanted: Scope, domain: Scope },
+    OutsideDomain {
+        parent: SessId,
+        wanted: Scope,
+        domain: Scope,
+    },
     /// What is, or descends from, a satellite opens only its own children.
     OnlyOwnChildren { caller: SessId },
     /// The head of this repository is detached and no branch was named.
     Detached { repo: String },
     /// The time to live is outside its bounds.
-    TtlOutOfBounds { asked_ms: u64, least_ms: u64, most_ms: u64 },
+    TtlOutOfBounds {
+        asked_ms: u64,
+        least_ms: u64,
+        most_ms: u64,
+    },
     /// The command hides the status of the tests.
-    TestsHidden { command: String, by: String, column: usize },
+    TestsHidden {
+        command: String,
+        by: String,
+        column: usize,
+    },
     /// The text of a task or reason is not one line, or too long.
     BadText { field: String, why: String },
     /// The caller neither owns the claim nor stands above it.
@@ -87,7 +103,14 @@ pub enum Refusal {
     Outdated { id: SessId },
 
     /// The lock is someone else's.
-    LockHeld { path: LogicalPath, by: Holder, locked: LogicalPath, owner: Owner, taken_at: Instant, expires_at: Option<Instant> },
+    LockHeld {
+        path: LogicalPath,
+        by: Holder,
+        locked: LogicalPath,
+        owner: Owner,
+        taken_at: Instant,
+        expires_at: Option<Instant>,
+    },
     /// The path is not the session's to lock.
     LockNotCovered { path: LogicalPath, holder: String },
     /// A live claim covers the path, so only its session locks there.
@@ -104,13 +127,25 @@ pub enum Refusal {
     /// No gate has this id.
     GateUnknown { id: String },
     /// The gate does not offer this answer.
-    NotOffered { gate: GateId, kind: GateKind, choice: Choice },
+    NotOffered {
+        gate: GateId,
+        kind: GateKind,
+        choice: Choice,
+    },
     /// What was shown has changed since.
-    GateChanged { gate: GateId, shown: String, now: String },
+    GateChanged {
+        gate: GateId,
+        shown: String,
+        now: String,
+    },
     /// The gate ended before it was answered.
     GateWithdrawn { gate: GateId },
     /// A human must answer first.
-    GatePending { gate: GateId, kind: GateKind, why: String },
+    GatePending {
+        gate: GateId,
+        kind: GateKind,
+        why: String,
+    },
     /// The words must be the path itself.
     WordsMustBe { gate: GateId, words: String },
     /// Nothing of the caller's pauses this claim.
@@ -128,20 +163,41 @@ pub enum Refusal {
     SenderNotYours { from: SessId },
 
     /// The work failed too often; only a human reopens it (section 9).
-    BreakerOpen { work: String, fails: u32, last: Option<String> },
+    BreakerOpen {
+        work: String,
+        fails: u32,
+        last: Option<String>,
+    },
 
     /// Changes outside the scope (section 11, step 1).
     OutOfScope { id: SessId, strays: Vec<Stray> },
     /// The tests are red.
-    TestsRed { id: SessId, command: String, exit: Option<i32>, report: Option<Report> },
+    TestsRed {
+        id: SessId,
+        command: String,
+        exit: Option<i32>,
+        report: Option<Report>,
+    },
     /// No test ran, and the command says so with its status.
-    NoTests { id: SessId, command: String, exit: Option<i32> },
+    NoTests {
+        id: SessId,
+        command: String,
+        exit: Option<i32>,
+    },
     /// A descendant is not terminal.
-    ChildrenLive { id: SessId, children: Vec<(SessId, State)> },
+    ChildrenLive {
+        id: SessId,
+        children: Vec<(SessId, State)>,
+    },
     /// A child failed and nobody accepted that.
     ChildrenFailed { id: SessId, children: Vec<SessId> },
     /// The work lies on another branch or in another checkout.
-    WrongPlace { id: SessId, repo: String, expected: String, found: String },
+    WrongPlace {
+        id: SessId,
+        repo: String,
+        expected: String,
+        found: String,
+    },
     /// The session wrote while its close was under way.
     WroteMeanwhile { id: SessId },
     /// The report handed in does not vouch for this work.
@@ -169,7 +225,11 @@ pub enum Refusal {
     JobsFull { run: RunId, jobs: u32 },
 
     /// A preflight said no; the number is its exit code (section 7).
-    Preflight { check: Check, path: Option<LogicalPath>, detail: Box<Detail> },
+    Preflight {
+        check: Check,
+        path: Option<LogicalPath>,
+        detail: Box<Detail>,
+    },
 }
 
 /// The checks of a preflight, in their order.
@@ -216,7 +276,12 @@ pub enum Detail {
     /// No claim has this id.
     Unknown { id: String },
     /// The claim is not open.
-    State { id: SessId, state: State, gate: Option<GateId>, paused_by: Vec<String> },
+    State {
+        id: SessId,
+        state: State,
+        gate: Option<GateId>,
+        paused_by: Vec<String>,
+    },
     /// It was replaced.
     Superseded { id: SessId, by: SessId },
     /// Its time is over and the caller may not renew it.
@@ -234,7 +299,11 @@ pub enum Detail {
     /// The file has more than one name.
     HardLinked { links: u64 },
     /// The scope does not cover the path.
-    NotCovered { scope: Scope, pilot: Option<SessId>, zone: Zone },
+    NotCovered {
+        scope: Scope,
+        pilot: Option<SessId>,
+        zone: Zone,
+    },
     /// A search claim writes only the files that its scope names.
     SearchReads { scope: Scope },
     /// The zone needs a right.
@@ -244,17 +313,35 @@ pub enum Detail {
     /// A kernel file is deleted only after a gate of its own.
     KernelDeleted,
     /// Someone else's lock.
-    LockHeld { by: Holder, locked: LogicalPath, owner: Owner, expires_at: Option<Instant> },
+    LockHeld {
+        by: Holder,
+        locked: LogicalPath,
+        owner: Owner,
+        expires_at: Option<Instant>,
+    },
     /// A live claim that is no ancestor covers it.
     Claimed { held: Box<Held> },
     /// `mode: rendering` writes only under its own lock.
     LockRequired,
     /// The work failed too often.
-    Breaker { work: String, fails: u32, most: u32, last: Option<String> },
+    Breaker {
+        work: String,
+        fails: u32,
+        most: u32,
+        last: Option<String>,
+    },
     /// The repository is on another branch.
-    Branch { repo: String, expected: String, found: Option<String> },
+    Branch {
+        repo: String,
+        expected: String,
+        found: Option<String>,
+    },
     /// The path is in another checkout than the claim's.
-    Checkout { repo: String, expected: String, found: String },
+    Checkout {
+        repo: String,
+        expected: String,
+        found: String,
+    },
 }
 
 impl Refusal {
@@ -337,8 +424,12 @@ impl Detail {
             Detail::HardLinked { .. } => "path.hard_linked",
             Detail::NotCovered { .. } => "claim.not_covering",
             Detail::SearchReads { .. } => "claim.search_reads",
-            Detail::Zone { zone: Zone::Kernel, .. } => "zone.kernel",
-            Detail::Zone { zone: Zone::Personal, .. } => "zone.personal",
+            Detail::Zone {
+                zone: Zone::Kernel, ..
+            } => "zone.kernel",
+            Detail::Zone {
+                zone: Zone::Personal, ..
+            } => "zone.personal",
             Detail::Zone { .. } | Detail::SecretRead => "zone.secret",
             Detail::KernelDeleted => "zone.kernel_deleted",
             Detail::LockHeld { .. } => "lock.held",
@@ -350,4 +441,3 @@ impl Detail {
         }
     }
 }
-

@@ -134,7 +134,9 @@ impl World {
 
     /// The claims that this one launched.
     pub fn children<'w, 'i>(&'w self, id: &'i SessId) -> impl Iterator<Item = &'w Claim> + use<'w, 'i> {
-        self.claims.values().filter(move |claim| claim.parent_satellite.as_ref() == Some(id))
+        self.claims
+            .values()
+            .filter(move |claim| claim.parent_satellite.as_ref() == Some(id))
     }
 
     /// The claims below this one, each after its parent.
@@ -155,11 +157,21 @@ impl World {
 
     /// The names of the pauses that stand on a claim: its own, each ancestor's, the stop's (section 6).
     pub fn pauses(&self, claim: &Claim) -> Vec<String> {
-        let own = claim.pauses.keys().map(|by| format!("{} on {}", pauser_name(by), claim.id));
+        let own = claim
+            .pauses
+            .keys()
+            .map(|by| format!("{} on {}", pauser_name(by), claim.id));
         let above = self.ancestors(claim).flat_map(|ancestor| {
-            ancestor.pauses.keys().map(move |by| format!("{} on {}", pauser_name(by), ancestor.id))
+            ancestor
+                .pauses
+                .keys()
+                .map(move |by| format!("{} on {}", pauser_name(by), ancestor.id))
         });
-        let stop = self.halt.standing.iter().map(|(_, by)| format!("stop by {}", pauser_name(by)));
+        let stop = self
+            .halt
+            .standing
+            .iter()
+            .map(|(_, by)| format!("stop by {}", pauser_name(by)));
         own.chain(above).chain(stop).collect()
     }
 
@@ -198,10 +210,17 @@ impl World {
     /// Milliseconds between two moments of one era that did not count for a claim.
     fn idle(&self, claim: &Claim, from: Instant, to: Instant) -> u64 {
         let line = std::iter::once(claim).chain(self.ancestors(claim));
-        let stretches = line.flat_map(|claim| &claim.suspensions).chain(&self.halt.stretches);
+        let stretches = line
+            .flat_map(|claim| &claim.suspensions)
+            .chain(&self.halt.stretches);
         let mut clipped: Vec<(u64, u64)> = stretches
             .filter(|s| s.from.era == to.era)
-            .map(|s| (s.from.tick.max(from.tick), s.to.map_or(to.tick, |end| end.tick).min(to.tick)))
+            .map(|s| {
+                (
+                    s.from.tick.max(from.tick),
+                    s.to.map_or(to.tick, |end| end.tick).min(to.tick),
+                )
+            })
             .filter(|(start, end)| start < end)
             .collect();
         clipped.sort_unstable();
@@ -217,7 +236,9 @@ impl World {
     /// A claim as refusals and lists show it.
     pub fn held(&self, claim: &Claim, now: Instant) -> Held {
         let lease = self.leases.get(&Lease::Claim(claim.id.clone()));
-        let expires_at = self.left(claim, now).map(|left| now.plus(crate::facts::span::Span::from_ms(left)));
+        let expires_at = self
+            .left(claim, now)
+            .map(|left| now.plus(crate::facts::span::Span::from_ms(left)));
         Held {
             claim: claim.id.clone(),
             kind_of: claim.kind_of,
@@ -238,14 +259,19 @@ impl World {
         let unexpired = lease.is_some_and(|lease| lease.fence == lock.fence && !lease.until.reached_by(now));
         let claim_lives = match &lock.holder {
             Holder::Name(_) => true,
-            Holder::Claim(id) => self.claims.get(id).is_some_and(|claim| self.state(claim, now).is_live()),
+            Holder::Claim(id) => self
+                .claims
+                .get(id)
+                .is_some_and(|claim| self.state(claim, now).is_live()),
         };
         unexpired && claim_lives
     }
 
     /// When a lock ends.
     pub fn lock_expires(&self, lock: &Lock) -> Option<Instant> {
-        self.leases.get(&Lease::Lock(lock.path.key().to_owned())).map(|lease| lease.until)
+        self.leases
+            .get(&Lease::Lock(lock.path.key().to_owned()))
+            .map(|lease| lease.until)
     }
 
     /// The live locks that touch a path: on it, on a folder above it, and below it when `below`.
@@ -270,7 +296,11 @@ impl World {
 pub fn owns(caller: &Caller, claim: &Claim) -> bool {
     let by_token = caller.token.as_ref() == Some(&claim.token);
     let by_host = claim.owner.host_session.is_some() && claim.owner.host_session == caller.host_session;
-    let by_process = claim.owner.process.as_ref().is_some_and(|process| caller.chain.contains(process));
+    let by_process = claim
+        .owner
+        .process
+        .as_ref()
+        .is_some_and(|process| caller.chain.contains(process));
     by_token || by_host || by_process
 }
 

@@ -254,7 +254,9 @@ impl Outcome {
 
     /// Reads its word.
     pub fn parse(text: &str) -> Option<Outcome> {
-        [Outcome::Ok, Outcome::Partial, Outcome::Failed].into_iter().find(|o| o.as_str() == text)
+        [Outcome::Ok, Outcome::Partial, Outcome::Failed]
+            .into_iter()
+            .find(|o| o.as_str() == text)
     }
 }
 
@@ -459,7 +461,10 @@ impl Claim {
     /// The claim that took its scope, if one did.
     pub fn superseded_by(&self) -> Option<&SessId> {
         match &self.end {
-            Some(End::Failed { by: FailedBy::Superseded(id), .. }) => Some(id),
+            Some(End::Failed {
+                by: FailedBy::Superseded(id),
+                ..
+            }) => Some(id),
             _ => None,
         }
     }
@@ -491,8 +496,14 @@ pub enum State {
 
 impl State {
     /// Every state.
-    pub const ALL: [State; 6] =
-        [State::Open, State::WaitingHuman, State::Paused, State::Stale, State::Closed, State::Failed];
+    pub const ALL: [State; 6] = [
+        State::Open,
+        State::WaitingHuman,
+        State::Paused,
+        State::Stale,
+        State::Closed,
+        State::Failed,
+    ];
 
     /// Its word.
     pub fn as_str(self) -> &'static str {

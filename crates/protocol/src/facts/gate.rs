@@ -54,15 +54,20 @@ impl GateKind {
 
     /// Its name, in small letters.
     pub fn as_str(self) -> &'static str {
-        GateKind::ALL.iter().find(|(kind, _)| *kind == self).map_or("ask", |(_, name)| name)
+        GateKind::ALL
+            .iter()
+            .find(|(kind, _)| *kind == self)
+            .map_or("ask", |(_, name)| name)
     }
 
     /// Reads a name; capitals are accepted.
     pub fn parse(text: &str) -> Option<GateKind> {
         let text = text.to_ascii_lowercase();
-        GateKind::ALL.iter().find(|(_, name)| *name == text).map(|(kind, _)| *kind)
+        GateKind::ALL
+            .iter()
+            .find(|(_, name)| *name == text)
+            .map(|(kind, _)| *kind)
     }
-
 }
 
 impl fmt::Display for GateKind {
@@ -199,6 +204,9 @@ impl Gate {
     /// The bytes over which an answer's MAC is taken: gate, content, choice, words and person.
     pub fn to_sign(&self, choice: Choice, words: &str, user: &str, host: &str) -> String {
         let parts = [self.id.as_str(), &self.shown, choice.as_str(), words, user, host];
-        parts.iter().map(|part| format!("{}:{part}\n", part.len())).collect()
+        parts
+            .iter()
+            .map(|part| format!("{}:{part}\n", part.len()))
+            .collect()
     }
 }

@@ -20,7 +20,11 @@ pub struct NotASessId(pub String);
 
 impl fmt::Display for NotASessId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{:?} is no session id; it looks like sess-20261130-1400-my-task", self.0)
+        write!(
+            f,
+            "{:?} is no session id; it looks like sess-20261130-1400-my-task",
+            self.0
+        )
     }
 }
 
@@ -40,8 +44,14 @@ impl SessId {
         let slug = parts.next().unwrap_or_default();
         let digits = |part: &str, n| part.len() == n && part.bytes().all(|b| b.is_ascii_digit());
         let slug_ok = !slug.is_empty()
-            && slug.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'-');
-        if digits(day, 8) && digits(minute, 4) && slug_ok { Ok(SessId(text.to_owned())) } else { Err(fail()) }
+            && slug
+                .bytes()
+                .all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'-');
+        if digits(day, 8) && digits(minute, 4) && slug_ok {
+            Ok(SessId(text.to_owned()))
+        } else {
+            Err(fail())
+        }
     }
 
     /// Composes the id of a session that starts at `now`; `nth` above 1 is appended when it is taken.
@@ -80,7 +90,11 @@ pub fn slug_of(text: &str) -> String {
         }
     }
     let slug = slug.trim_matches('-');
-    if slug.is_empty() { "work".to_owned() } else { slug.to_owned() }
+    if slug.is_empty() {
+        "work".to_owned()
+    } else {
+        slug.to_owned()
+    }
 }
 
 impl TryFrom<String> for SessId {
@@ -200,19 +214,34 @@ mod tests {
 
     #[test]
     fn a_composed_id_is_an_id() {
-        let now = Instant { era: 1, tick: 0, wall: 1_796_047_200_000 };
-        for (slug, nth) in [("src/auth/", 1), ("", 2), ("été à la plage", 12), (&"y".repeat(300), 345)] {
+        let now = Instant {
+            era: 1,
+            tick: 0,
+            wall: 1_796_047_200_000,
+        };
+        for (slug, nth) in [
+            ("src/auth/", 1),
+            ("", 2),
+            ("été à la plage", 12),
+            (&"y".repeat(300), 345),
+        ] {
             let id = SessId::compose(now, slug, nth);
             assert_eq!(SessId::parse(id.as_str()).as_ref(), Ok(&id));
         }
-        assert_eq!(SessId::compose(now, "src/auth/", 2).as_str(), "sess-20261130-1400-src-auth-2");
+        assert_eq!(
+            SessId::compose(now, "src/auth/", 2).as_str(),
+            "sess-20261130-1400-src-auth-2"
+        );
     }
 
     #[test]
     fn minted_ids_sort_as_they_were_made() {
         let ids: Vec<GateId> = [1, 31, 32, 33, 1024, 1 << 40].map(GateId::mint).into();
         assert!(ids.is_sorted());
-        assert!(ids.iter().all(|id| GateId::parse(id.as_str()).as_ref() == Some(id)));
+        assert!(
+            ids.iter()
+                .all(|id| GateId::parse(id.as_str()).as_ref() == Some(id))
+        );
         assert_eq!(GateId::parse("gate-../x"), None);
     }
 }

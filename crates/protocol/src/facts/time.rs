@@ -29,7 +29,9 @@ impl Instant {
     pub fn plus(self, span: Span) -> Instant {
         Instant {
             tick: self.tick.saturating_add(span.as_ms()),
-            wall: self.wall.saturating_add(i64::try_from(span.as_ms()).unwrap_or(i64::MAX)),
+            wall: self
+                .wall
+                .saturating_add(i64::try_from(span.as_ms()).unwrap_or(i64::MAX)),
             ..self
         }
     }
@@ -54,7 +56,14 @@ pub fn civil(wall: i64) -> (i64, u32, u32, u32, u32, u32) {
     let day = (doy - (153 * mp + 2) / 5 + 1) as u32;
     let month = (if mp < 10 { mp + 3 } else { mp - 9 }) as u32;
     let year = yoe + era * 400 + i64::from(month <= 2);
-    (year, month, day, (rest / 3600) as u32, (rest % 3600 / 60) as u32, (rest % 60) as u32)
+    (
+        year,
+        month,
+        day,
+        (rest / 3600) as u32,
+        (rest % 3600 / 60) as u32,
+        (rest % 60) as u32,
+    )
 }
 
 /// Writes milliseconds since 1970 as RFC 3339 in UTC, to the second.
@@ -85,9 +94,29 @@ mod tests {
 
     #[test]
     fn another_boot_is_always_reached() {
-        let old = Instant { era: 1, tick: 900, wall: 0 };
-        assert!(old.reached_by(Instant { era: 2, tick: 1, wall: 0 }));
-        assert!(!old.reached_by(Instant { era: 1, tick: 899, wall: i64::MAX }));
-        assert_eq!(Instant { era: 2, tick: 950, wall: 0 }.since(old), None);
+        let old = Instant {
+            era: 1,
+            tick: 900,
+            wall: 0,
+        };
+        assert!(old.reached_by(Instant {
+            era: 2,
+            tick: 1,
+            wall: 0
+        }));
+        assert!(!old.reached_by(Instant {
+            era: 1,
+            tick: 899,
+            wall: i64::MAX
+        }));
+        assert_eq!(
+            Instant {
+                era: 2,
+                tick: 950,
+                wall: 0
+            }
+            .since(old),
+            None
+        );
     }
 }

@@ -15,7 +15,12 @@ use crate::world::{World, owns};
 /// The uncleared work that a new claim takes over: of those that overlap its scope, the worst.
 pub fn inherited(world: &World, scope: &Scope) -> Option<WorkKey> {
     let meets = |work: &&Work| work.fails > 0 && work.scope.overlaps(scope);
-    world.works.values().filter(meets).max_by_key(|work| (work.tripped, work.fails)).map(|work| work.key.clone())
+    world
+        .works
+        .values()
+        .filter(meets)
+        .max_by_key(|work| (work.tripped, work.fails))
+        .map(|work| work.key.clone())
 }
 
 /// Counts one failure of a claim's work.
@@ -25,7 +30,11 @@ pub(crate) fn fail(d: &mut Draft<'_>, id: &SessId, why: &str) -> Result<(), Refu
     one_line("why", why, 2_000)?;
     if claim.is_terminal() {
         let state = d.world.state(claim, d.now());
-        return Err(Refusal::WrongState { id: id.clone(), state, verb: "fail".to_owned() });
+        return Err(Refusal::WrongState {
+            id: id.clone(),
+            state,
+            verb: "fail".to_owned(),
+        });
     }
     let claim = claim.clone();
     count(d, &claim, why);
@@ -39,7 +48,12 @@ pub(crate) fn count(d: &mut Draft<'_>, claim: &Claim, why: &str) {
     let already = before.is_some_and(|work| work.tripped);
     let tripped = fails >= d.asked.policy.fails_max;
     let (key, scope) = (claim.work.clone(), claim.scope.clone());
-    d.push(Event::WorkFailed { key, scope, why: why.to_owned(), tripped });
+    d.push(Event::WorkFailed {
+        key,
+        scope,
+        why: why.to_owned(),
+        tripped,
+    });
     if tripped && !already {
         let summary = format!("{fails} failures in a row: {why}");
         for kind in [SignalKind::CircuitBreak, SignalKind::BlockedOn] {
@@ -51,22 +65,34 @@ pub(crate) fn count(d: &mut Draft<'_>, claim: &Claim, why: &str) {
 /// Clears the failures of a claim's work: below the limit by its owner, at the limit by a human.
 pub(crate) fn reset(d: &mut Draft<'_>, id: &SessId, why: &str) -> Result<(), Refusal> {
     let claim = who::find(&d.world, id)?;
-    let Some(work) = d.world.works.get(&claim.work) else { return Ok(()) };
+    let Some(work) = d.world.works.get(&claim.work) else {
+        return Ok(());
+    };
     if work.tripped {
         who::must_be_human(d.asked, "reset the breaker")?;
         one_line("why", why, 2_000)?;
     } else if !owns(d.asked.caller, claim) && !who::is_human_or_plain(d.asked) {
         let (verb, owner) = ("reset the failures of".to_owned(), claim.owner.clone());
-        return Err(Refusal::NotOwner { id: id.clone(), verb, owner });
+        return Err(Refusal::NotOwner {
+            id: id.clone(),
+            verb,
+            owner,
+        });
     }
     let key = work.key.clone();
-    d.push(Event::WorkCleared { key, why: why.to_owned() });
+    d.push(Event::WorkCleared {
+        key,
+        why: why.to_owned(),
+    });
     Ok(())
 }
 
 /// A success of a claim's own work sets its count to 0, unless a human must.
 pub(crate) fn succeed(d: &mut Draft<'_>, claim: &Claim) {
     if d.world.works.get(&claim.work).is_some_and(|work| !work.tripped) {
-        d.push(Event::WorkCleared { key: claim.work.clone(), why: format!("{} succeeded", claim.id) });
+        d.push(Event::WorkCleared {
+            key: claim.work.clone(),
+            why: format!("{} succeeded", claim.id),
+        });
     }
 }

@@ -42,11 +42,17 @@ pub(crate) fn open(d: &mut Draft<'_>, ask: &OpenClaim, phase: Option<PhaseOf>) -
             parent.id == satellite.id || asked.world.descends_from(parent, &satellite.id)
         });
         if !descends {
-            return Err(Refusal::OnlyOwnChildren { caller: satellite.id.clone() });
+            return Err(Refusal::OnlyOwnChildren {
+                caller: satellite.id.clone(),
+            });
         }
     }
 
-    let ttl = ask.ttl.unwrap_or(if ask.kind_of == ClaimType::Pilot { TTL_PILOT } else { TTL });
+    let ttl = ask.ttl.unwrap_or(if ask.kind_of == ClaimType::Pilot {
+        TTL_PILOT
+    } else {
+        TTL
+    });
     let human = ask.kind_of != ClaimType::Satellite
         && phase.is_none()
         && !matches!(who::nature(asked), Nature::Agent { .. });
@@ -123,7 +129,10 @@ fn check_request(ask: &OpenClaim) -> Result<(), Refusal> {
             column: hides.column,
         });
     }
-    let detached = ask.base.iter().find(|(_, base)| base.branch.is_none() && base.commit.is_some());
+    let detached = ask
+        .base
+        .iter()
+        .find(|(_, base)| base.branch.is_none() && base.commit.is_some());
     if let (Some((repo, _)), None, true) = (detached, &ask.branch, ask.satellite_type != Kind::Search) {
         return Err(Refusal::Detached { repo: repo.clone() });
     }
@@ -141,16 +150,27 @@ pub(crate) fn one_line(field: &str, text: &str, most: usize) -> Result<(), Refus
     } else {
         return Ok(());
     };
-    Err(Refusal::BadText { field: field.to_owned(), why })
+    Err(Refusal::BadText {
+        field: field.to_owned(),
+        why,
+    })
 }
 
 fn choose_id(d: &Draft<'_>, ask: &OpenClaim) -> Result<SessId, Refusal> {
     let taken = |id: &SessId| d.world.claims.contains_key(id) || d.world.taken.contains(id);
     if let Some(id) = &ask.id {
-        return if taken(id) { Err(Refusal::IdTaken { id: id.clone() }) } else { Ok(id.clone()) };
+        return if taken(id) {
+            Err(Refusal::IdTaken { id: id.clone() })
+        } else {
+            Ok(id.clone())
+        };
     }
-    let free = (1..).map(|nth| SessId::compose(d.now(), &ask.slug, nth)).find(|id| !taken(id));
-    free.ok_or_else(|| Refusal::IdTaken { id: SessId::compose(d.now(), &ask.slug, 1) })
+    let free = (1..)
+        .map(|nth| SessId::compose(d.now(), &ask.slug, nth))
+        .find(|id| !taken(id));
+    free.ok_or_else(|| Refusal::IdTaken {
+        id: SessId::compose(d.now(), &ask.slug, 1),
+    })
 }
 
 fn check_parent(asked: Asked<'_>, world: &World, ask: &OpenClaim, id: &SessId) -> Result<(), Refusal> {
@@ -161,11 +181,20 @@ fn check_parent(asked: Asked<'_>, world: &World, ask: &OpenClaim, id: &SessId) -
     }
     let state = world.state(parent, asked.now);
     if state != State::Open {
-        return Err(Refusal::NoParent { parent: id.clone(), state });
+        return Err(Refusal::NoParent {
+            parent: id.clone(),
+            state,
+        });
     }
-    if let Some(ancestor) = world.ancestors(parent).find(|it| world.state(it, asked.now) != State::Open) {
+    if let Some(ancestor) = world
+        .ancestors(parent)
+        .find(|it| world.state(it, asked.now) != State::Open)
+    {
         let state = world.state(ancestor, asked.now);
-        return Err(Refusal::NoParent { parent: ancestor.id.clone(), state });
+        return Err(Refusal::NoParent {
+            parent: ancestor.id.clone(),
+            state,
+        });
     }
     if parent.satellite_level == Level::Domain && !parent.scope.contains(&ask.scope) {
         return Err(Refusal::OutsideDomain {
@@ -182,7 +211,11 @@ fn rivals(asked: Asked<'_>, world: &World, claim: &Claim) -> Result<Vec<SessId>,
     let mut superseded = Vec::new();
     let above = |rival: &Claim| {
         claim.parent_satellite.as_ref().is_some_and(|parent| {
-            *parent == rival.id || world.claims.get(parent).is_some_and(|p| world.descends_from(p, &rival.id))
+            *parent == rival.id
+                || world
+                    .claims
+                    .get(parent)
+                    .is_some_and(|p| world.descends_from(p, &rival.id))
         })
     };
     for rival in world.claims.values().filter(|rival| !rival.is_terminal()) {
@@ -190,7 +223,11 @@ fn rivals(asked: Asked<'_>, world: &World, claim: &Claim) -> Result<Vec<SessId>,
             continue;
         }
         let stale = world.state(rival, asked.now) == State::Stale;
-        let with_children = stale && world.descendants(&rival.id).iter().any(|child| !child.is_terminal());
+        let with_children = stale
+            && world
+                .descendants(&rival.id)
+                .iter()
+                .any(|child| !child.is_terminal());
         if stale && !with_children {
             superseded.push(rival.id.clone());
         } else {
@@ -241,18 +278,32 @@ pub(crate) fn renew(d: &mut Draft<'_>, id: &SessId) -> Result<(), Refusal> {
     may_renew(&d.world, claim, d.now())?;
     let stale = d.world.state(claim, d.now()) == State::Stale;
     let fence = stale.then(|| d.fence());
-    d.push(Event::ClaimRenewed { id: id.clone(), fence });
+    d.push(Event::ClaimRenewed {
+        id: id.clone(),
+        fence,
+    });
     Ok(())
 }
 
 /// Whether a sign of life may push a claim's expiry on: open, or stale and nobody took the scope.
-pub(crate) fn may_renew(world: &World, claim: &Claim, now: crate::facts::time::Instant) -> Result<(), Refusal> {
+pub(crate) fn may_renew(
+    world: &World,
+    claim: &Claim,
+    now: crate::facts::time::Instant,
+) -> Result<(), Refusal> {
     if let Some(by) = claim.superseded_by() {
-        return Err(Refusal::Superseded { id: claim.id.clone(), by: by.clone() });
+        return Err(Refusal::Superseded {
+            id: claim.id.clone(),
+            by: by.clone(),
+        });
     }
     match world.state(claim, now) {
         State::Open | State::Stale => Ok(()),
-        state => Err(Refusal::WrongState { id: claim.id.clone(), state, verb: "renew".to_owned() }),
+        state => Err(Refusal::WrongState {
+            id: claim.id.clone(),
+            state,
+            verb: "renew".to_owned(),
+        }),
     }
 }
 
@@ -262,10 +313,18 @@ pub(crate) fn note_base(d: &mut Draft<'_>, id: &SessId, repo: &str, base: &Base)
     who::may_act(d.asked, claim, "note a repository of")?;
     if claim.is_terminal() {
         let state = d.world.state(claim, d.now());
-        return Err(Refusal::WrongState { id: id.clone(), state, verb: "note a repository".to_owned() });
+        return Err(Refusal::WrongState {
+            id: id.clone(),
+            state,
+            verb: "note a repository".to_owned(),
+        });
     }
     if !claim.base.contains_key(repo) {
-        d.push(Event::BaseNoted { id: id.clone(), repo: repo.to_owned(), base: base.clone() });
+        d.push(Event::BaseNoted {
+            id: id.clone(),
+            repo: repo.to_owned(),
+            base: base.clone(),
+        });
     }
     Ok(())
 }
@@ -273,9 +332,14 @@ pub(crate) fn note_base(d: &mut Draft<'_>, id: &SessId, repo: &str, base: &Base)
 /// Turns claims stale whose owner is gone, and fails those that were stale beyond the grace (section 6).
 pub(crate) fn reap(d: &mut Draft<'_>, gone: &[(SessId, String)]) -> Result<(), Refusal> {
     for (id, why) in gone {
-        let Some(claim) = d.world.claims.get(id) else { continue };
+        let Some(claim) = d.world.claims.get(id) else {
+            continue;
+        };
         if d.world.state(claim, d.now()) == State::Open {
-            d.push(Event::ClaimReaped { id: id.clone(), why: why.clone() });
+            d.push(Event::ClaimReaped {
+                id: id.clone(),
+                why: why.clone(),
+            });
         }
     }
     let grace = d.asked.policy.stale_grace;
@@ -283,7 +347,9 @@ pub(crate) fn reap(d: &mut Draft<'_>, gone: &[(SessId, String)]) -> Result<(), R
         .world
         .claims
         .values()
-        .filter(|claim| d.world.state(claim, d.now()) == State::Stale && is_spent(&d.world, claim, d.now(), grace))
+        .filter(|claim| {
+            d.world.state(claim, d.now()) == State::Stale && is_spent(&d.world, claim, d.now(), grace)
+        })
         .map(|claim| claim.id.clone())
         .collect();
     for id in spent {
@@ -299,7 +365,9 @@ fn is_spent(world: &World, claim: &Claim, now: crate::facts::time::Instant, grac
     // lengthen the grace.
     let since_wall = |wall: i64| u64::try_from(now.wall.saturating_sub(wall)).unwrap_or(0);
     let age = match lease {
-        Some(lease) => now.since(lease.until).map_or_else(|| since_wall(lease.until.wall), Span::as_ms),
+        Some(lease) => now
+            .since(lease.until)
+            .map_or_else(|| since_wall(lease.until.wall), Span::as_ms),
         None => since_wall(claim.opened_at.wall.saturating_add(claim.ttl.as_ms() as i64)),
     };
     age >= grace.as_ms()
@@ -307,29 +375,60 @@ fn is_spent(world: &World, claim: &Claim, now: crate::facts::time::Instant, grac
 
 /// Fails a claim and every live claim below it, releases their locks and withdraws their gates (section 6).
 pub(crate) fn fail_tree(d: &mut Draft<'_>, id: &SessId, by: FailedBy, why: &str) {
-    let below: Vec<SessId> =
-        d.world.descendants(id).iter().filter(|it| !it.is_terminal()).map(|it| it.id.clone()).collect();
+    let below: Vec<SessId> = d
+        .world
+        .descendants(id)
+        .iter()
+        .filter(|it| !it.is_terminal())
+        .map(|it| it.id.clone())
+        .collect();
     end_of(d, id, why);
-    d.push(Event::ClaimFailed { id: id.clone(), by, why: why.to_owned() });
+    d.push(Event::ClaimFailed {
+        id: id.clone(),
+        by,
+        why: why.to_owned(),
+    });
     for child in below {
         let why = format!("{id} failed: {why}");
         end_of(d, &child, &why);
-        d.push(Event::ClaimFailed { id: child, by: FailedBy::Ancestor(id.clone()), why });
+        d.push(Event::ClaimFailed {
+            id: child,
+            by: FailedBy::Ancestor(id.clone()),
+            why,
+        });
     }
 }
 
 /// Releases the locks of a claim that ends and withdraws its pending gate.
 pub(crate) fn end_of(d: &mut Draft<'_>, id: &SessId, why: &str) {
     let holder = crate::facts::lock::Holder::Claim(id.clone());
-    let locks: Vec<_> = d.world.locks.values().filter(|it| it.holder == holder).map(|it| it.path.clone()).collect();
+    let locks: Vec<_> = d
+        .world
+        .locks
+        .values()
+        .filter(|it| it.holder == holder)
+        .map(|it| it.path.clone())
+        .collect();
     for path in locks {
         let why = Some(format!("{id} ended: {why}"));
-        d.push(Event::LockReleased { path, holder: holder.clone(), why });
+        d.push(Event::LockReleased {
+            path,
+            holder: holder.clone(),
+            why,
+        });
     }
     let about = crate::facts::gate::About::Claim(id.clone());
-    let gates: Vec<_> =
-        d.world.gates.values().filter(|it| it.about == about && it.is_pending()).map(|it| it.id.clone()).collect();
+    let gates: Vec<_> = d
+        .world
+        .gates
+        .values()
+        .filter(|it| it.about == about && it.is_pending())
+        .map(|it| it.id.clone())
+        .collect();
     for gate in gates {
-        d.push(Event::GateWithdrawn { id: gate, why: why.to_owned() });
+        d.push(Event::GateWithdrawn {
+            id: gate,
+            why: why.to_owned(),
+        });
     }
 }

@@ -52,10 +52,14 @@ pub fn weigh(evidence: &Evidence, last_green: Option<u64>, exit_is_enough: bool)
     };
     match (report.failed, report.passed, last_green) {
         (1.., _, _) => Worth::Red,
-        (_, 0, _) => Worth::Ask(format!("no test passed: {} ran, {} skipped", report.total, report.skipped)),
-        (_, _, Some(last)) if report.total < last => {
-            Worth::Ask(format!("{} tests ran, the last green run had {last}", report.total))
-        }
+        (_, 0, _) => Worth::Ask(format!(
+            "no test passed: {} ran, {} skipped",
+            report.total, report.skipped
+        )),
+        (_, _, Some(last)) if report.total < last => Worth::Ask(format!(
+            "{} tests ran, the last green run had {last}",
+            report.total
+        )),
         _ => Worth::Green,
     }
 }
@@ -76,30 +80,53 @@ pub(crate) fn begin(
         State::Stale => {
             may_renew(&d.world, &claim, d.now())?;
             let fence = Some(d.fence());
-            d.push(Event::ClaimRenewed { id: id.clone(), fence });
+            d.push(Event::ClaimRenewed {
+                id: id.clone(),
+                fence,
+            });
             let state = who::find(&d.world, id).map(|claim| d.world.state(claim, d.now()))?;
             if state != State::Open {
-                return Err(Refusal::WrongState { id: id.clone(), state, verb: "close".to_owned() });
+                return Err(Refusal::WrongState {
+                    id: id.clone(),
+                    state,
+                    verb: "close".to_owned(),
+                });
             }
         }
         State::Failed if claim.superseded_by().is_some() => may_renew(&d.world, &claim, d.now())?,
         State::WaitingHuman => return Err(pending(&d.world, &claim)),
-        state => return Err(Refusal::WrongState { id: id.clone(), state, verb: "close".to_owned() }),
+        state => {
+            return Err(Refusal::WrongState {
+                id: id.clone(),
+                state,
+                verb: "close".to_owned(),
+            });
+        }
     }
     if claim.tier() == Tier::Orchestrated {
         check_children(d, &claim, at_most, accept_failed)?;
     }
-    if claim.closing.as_ref().is_none_or(|it| it.at_most != at_most || it.notes.as_deref() != notes) {
-        d.push(Event::CloseBegan { id: id.clone(), at_most, notes: notes.map(str::to_owned) });
+    if claim
+        .closing
+        .as_ref()
+        .is_none_or(|it| it.at_most != at_most || it.notes.as_deref() != notes)
+    {
+        d.push(Event::CloseBegan {
+            id: id.clone(),
+            at_most,
+            notes: notes.map(str::to_owned),
+        });
     }
     Ok(())
 }
 
 fn pending(world: &World, claim: &Claim) -> Refusal {
     match claim.waiting.as_ref().and_then(|id| world.gates.get(id)) {
-        Some(gate) => {
-            Refusal::GatePending { gate: gate.id.clone(), kind: gate.kind, why: gate.why.clone() }
-        }
+        Some(gate) => Refusal::GatePending {
+            gate: gate.id.clone(),
+            kind: gate.kind,
+            why: gate.why.clone(),
+        },
         None => Refusal::WrongState {
             id: claim.id.clone(),
             state: State::WaitingHuman,
@@ -144,10 +171,19 @@ fn failed_children(world: &World, claim: &Claim) -> Vec<SessId> {
         })
     };
     let counted = counted_children(world, claim);
-    counted.into_iter().filter(|it| has_failed(it) && !settled(it)).map(|it| it.id.clone()).collect()
+    counted
+        .into_iter()
+        .filter(|it| has_failed(it) && !settled(it))
+        .map(|it| it.id.clone())
+        .collect()
 }
 
-fn check_children(d: &Draft<'_>, claim: &Claim, at_most: Outcome, accept_failed: bool) -> Result<(), Refusal> {
+fn check_children(
+    d: &Draft<'_>,
+    claim: &Claim,
+    at_most: Outcome,
+    accept_failed: bool,
+) -> Result<(), Refusal> {
     let id = claim.id.clone();
     let live: Vec<(SessId, State)> = d
         .world
@@ -178,9 +214,16 @@ fn closing<'d>(d: &'d Draft<'_>, id: &SessId) -> Result<(&'d Claim, &'d Closing)
     let state = d.world.state(claim, d.now());
     if state != State::Open {
         return Err(match (state, claim.superseded_by()) {
-            (_, Some(by)) => Refusal::Superseded { id: id.clone(), by: by.clone() },
+            (_, Some(by)) => Refusal::Superseded {
+                id: id.clone(),
+                by: by.clone(),
+            },
             (State::WaitingHuman, None) => pending(&d.world, claim),
-            _ => Refusal::WrongState { id: id.clone(), state, verb: "close".to_owned() },
+            _ => Refusal::WrongState {
+                id: id.clone(),
+                state,
+                verb: "close".to_owned(),
+            },
         });
     }
     match &claim.closing {
@@ -199,8 +242,15 @@ pub(crate) fn record_evidence(d: &mut Draft<'_>, id: &SessId, evidence: &Evidenc
         || format!("exit status {:?}, no readable count", evidence.exit),
         |report| format!("{} of {} tests failed", report.failed, report.total),
     );
-    let note = Note::to_parent(claim, SignalKind::BlockedOn, &format!("{}: {counts}", evidence.command));
-    d.push(Event::EvidenceTaken { id: id.clone(), evidence: evidence.clone() });
+    let note = Note::to_parent(
+        claim,
+        SignalKind::BlockedOn,
+        &format!("{}: {counts}", evidence.command),
+    );
+    d.push(Event::EvidenceTaken {
+        id: id.clone(),
+        evidence: evidence.clone(),
+    });
     if matches!(weigh(evidence, None, true), Worth::Red | Worth::NoTests) {
         signal::tell(d, note);
     }
@@ -212,7 +262,11 @@ pub(crate) fn record_commit(d: &mut Draft<'_>, id: &SessId, repo: &str, commit: 
     let (_, closing) = closing(d, id)?;
     if closing.commits.get(repo).map(String::as_str) != Some(commit) {
         let (repo, commit) = (repo.to_owned(), commit.to_owned());
-        d.push(Event::CloseCommitted { id: id.clone(), repo, commit });
+        d.push(Event::CloseCommitted {
+            id: id.clone(),
+            repo,
+            commit,
+        });
     }
     Ok(())
 }
@@ -227,14 +281,23 @@ pub(crate) fn record_landing(
     let (_, closing) = closing(d, id)?;
     if closing.landings.get(repo) != Some(landing) {
         let (repo, landing) = (repo.to_owned(), landing.clone());
-        d.push(Event::CloseLanded { id: id.clone(), repo, landing });
+        d.push(Event::CloseLanded {
+            id: id.clone(),
+            repo,
+            landing,
+        });
     }
     Ok(())
 }
 
 /// The triggers that a result reads, in order (section 12).
 pub fn triggers(claim: &Claim, outcome: Outcome) -> Vec<Trigger> {
-    let signal_pilot = || vec![Trigger::Signal { kind: SignalKind::BlockedOn, to: "pilot".to_owned() }];
+    let signal_pilot = || {
+        vec![Trigger::Signal {
+            kind: SignalKind::BlockedOn,
+            to: "pilot".to_owned(),
+        }]
+    };
     match outcome {
         Outcome::Ok => claim.on_done.clone(),
         Outcome::Partial if !claim.on_partial.is_empty() => claim.on_partial.clone(),
@@ -243,9 +306,9 @@ pub fn triggers(claim: &Claim, outcome: Outcome) -> Vec<Trigger> {
             .on_done
             .iter()
             .map(|trigger| match trigger {
-                Trigger::Launch { .. } | Trigger::Next | Trigger::Phase(_) => {
-                    Trigger::HumanGate { text: format!("the result is partial: {trigger}?") }
-                }
+                Trigger::Launch { .. } | Trigger::Next | Trigger::Phase(_) => Trigger::HumanGate {
+                    text: format!("the result is partial: {trigger}?"),
+                },
                 other => other.clone(),
             })
             .collect(),
@@ -257,21 +320,27 @@ pub fn triggers(claim: &Claim, outcome: Outcome) -> Vec<Trigger> {
 /// The text of a `gate:human` that this result still has to ask, if any.
 pub fn unasked(claim: &Claim, outcome: Outcome) -> Option<String> {
     let allowed = claim.closing.as_ref().map(|closing| &closing.allowed);
-    triggers(claim, outcome).into_iter().find_map(|trigger| match trigger {
-        Trigger::HumanGate { text } => {
-            let asked = allowed.is_some_and(|it| it.iter().any(|(kind, subject, _)| {
-                *kind == GateKind::Phase && *subject == text
-            }));
-            (!asked).then_some(text)
-        }
-        _ => None,
-    })
+    triggers(claim, outcome)
+        .into_iter()
+        .find_map(|trigger| match trigger {
+            Trigger::HumanGate { text } => {
+                let asked = allowed.is_some_and(|it| {
+                    it.iter()
+                        .any(|(kind, subject, _)| *kind == GateKind::Phase && *subject == text)
+                });
+                (!asked).then_some(text)
+            }
+            _ => None,
+        })
 }
 
 /// Whether a human's word stands in for this run of the tests, or for none at all.
 fn vouched(closing: &Closing) -> bool {
     closing.allowed.iter().any(|(kind, subject, shown)| {
-        let about_this = closing.evidence.as_ref().is_none_or(|evidence| *shown == evidence.shown());
+        let about_this = closing
+            .evidence
+            .as_ref()
+            .is_none_or(|evidence| *shown == evidence.shown());
         *kind == GateKind::Close && subject == TESTS && about_this
     })
 }
@@ -294,27 +363,41 @@ pub(crate) fn finish(
     let children = counted_children(&d.world, &claim);
     if claim.tier() == Tier::Orchestrated {
         check_children(d, &claim, closing.at_most, accept_failed)?;
-        let worst = children.iter().filter_map(|it| it.result.as_ref()).map(|it| it.status).max();
+        let worst = children
+            .iter()
+            .filter_map(|it| it.result.as_ref())
+            .map(|it| it.status)
+            .max();
         let failed = !failed_children(&d.world, &claim).is_empty();
         if failed || worst == Some(Outcome::Partial) {
             status = status.max(Outcome::Partial);
         }
     }
     if claim.tier() == Tier::Validated && status != Outcome::Failed {
-        let green = closing.evidence.as_ref().is_some_and(|it| weigh(it, None, false) == Worth::Green);
+        let green = closing
+            .evidence
+            .as_ref()
+            .is_some_and(|it| weigh(it, None, false) == Worth::Green);
         if !green && !vouched(&closing) {
             return Err(Refusal::NoEvidence { id: id.clone() });
         }
     }
     if let Some(text) = unasked(&claim, status) {
-        return Err(Refusal::BadText { field: "gate:human".to_owned(), why: format!("not yet asked: {text}") });
+        return Err(Refusal::BadText {
+            field: "gate:human".to_owned(),
+            why: format!("not yet asked: {text}"),
+        });
     }
 
     let children: Vec<SessId> = children.iter().map(|it| it.id.clone()).collect();
     let mut files: BTreeSet<String> = files_modified.iter().cloned().collect();
     for child in &children {
         let result = d.world.claims.get(child).and_then(|it| it.result.as_ref());
-        files.extend(result.into_iter().flat_map(|it| it.files_modified.iter().cloned()));
+        files.extend(
+            result
+                .into_iter()
+                .flat_map(|it| it.files_modified.iter().cloned()),
+        );
     }
     let files: Vec<String> = files.into_iter().collect();
     let signal_id = claim.parent_satellite.is_some().then(|| {
@@ -336,7 +419,10 @@ pub(crate) fn finish(
         signal_id,
         notes: closing.notes.iter().chain(notes).cloned().collect(),
     };
-    d.push(Event::ClaimClosed { id: id.clone(), result });
+    d.push(Event::ClaimClosed {
+        id: id.clone(),
+        result,
+    });
     if status == Outcome::Ok {
         breaker::succeed(d, &claim);
     }
@@ -360,7 +446,10 @@ fn carry_out(d: &mut Draft<'_>, claim: &Claim, trigger: &Trigger, status: Outcom
     let root = d.world.root(claim);
     let to = match to {
         "human" => Address::Human,
-        "parent" => claim.parent_satellite.clone().map_or(Address::Human, Address::Session),
+        "parent" => claim
+            .parent_satellite
+            .clone()
+            .map_or(Address::Human, Address::Session),
         "pilot" if root.id == claim.id => Address::Human,
         "pilot" => Address::Session(root.id.clone()),
         other => match SessId::parse(other) {
@@ -370,5 +459,14 @@ fn carry_out(d: &mut Draft<'_>, claim: &Claim, trigger: &Trigger, status: Outcom
     };
     let summary = format!("{} ended {}: {}", claim.id, status.as_str(), claim.story_angle);
     let (from, scope) = (Sender::Session(claim.id.clone()), claim.scope.to_strings());
-    signal::tell(d, Note { from, to, kind, scope, summary });
+    signal::tell(
+        d,
+        Note {
+            from,
+            to,
+            kind,
+            scope,
+            summary,
+        },
+    );
 }

@@ -27,7 +27,12 @@ pub struct Finding {
 /// The zones that a phase's declared scope names.
 pub fn zones_of(policy: &Policy, phase: &Phase) -> BTreeSet<Zone> {
     match Scope::parse(&phase.scope, policy.fold) {
-        Ok(scope) => policy.zones.entry_zones(&scope).into_iter().map(|(_, zone)| zone).collect(),
+        Ok(scope) => policy
+            .zones
+            .entry_zones(&scope)
+            .into_iter()
+            .map(|(_, zone)| zone)
+            .collect(),
         Err(_) => BTreeSet::new(),
     }
 }
@@ -50,13 +55,28 @@ pub fn before(policy: &Policy, run: &Run, phase: &Phase, needs: &[&Phase]) -> Ve
     if named.contains(&Zone::Kernel) && !zones.contains(&Zone::Kernel) {
         let gate = (run.kernel_exit == KernelExit::Gate).then_some(GateKind::Zone);
         let why = "zone: kernel → project".to_owned();
-        found.push(Finding { gate, subject: "kernel-exit".to_owned(), why, known: Vec::new() });
+        found.push(Finding {
+            gate,
+            subject: "kernel-exit".to_owned(),
+            why,
+            known: Vec::new(),
+        });
     }
     if let Some(need) = needs.iter().find(|need| need.kind != phase.kind) {
-        let why = format!("type: {} → {}: a new window is a good idea", need.kind, phase.kind);
-        found.push(Finding { gate: None, subject: "type".to_owned(), why, known: Vec::new() });
+        let why = format!(
+            "type: {} → {}: a new window is a good idea",
+            need.kind, phase.kind
+        );
+        found.push(Finding {
+            gate: None,
+            subject: "type".to_owned(),
+            why,
+            known: Vec::new(),
+        });
     }
-    let risky = Scope::parse(&run.risk, policy.fold).ok().zip(Scope::parse(&phase.scope, policy.fold).ok());
+    let risky = Scope::parse(&run.risk, policy.fold)
+        .ok()
+        .zip(Scope::parse(&phase.scope, policy.fold).ok());
     if risky.is_some_and(|(risk, scope)| risk.overlaps(&scope)) {
         found.push(Finding {
             gate: Some(GateKind::Architecture),
@@ -70,13 +90,25 @@ pub fn before(policy: &Policy, run: &Run, phase: &Phase, needs: &[&Phase]) -> Ve
 
 fn words(zones: &BTreeSet<Zone>) -> String {
     let names: Vec<String> = zones.iter().map(|zone| zone.to_string()).collect();
-    if names.is_empty() { "start".to_owned() } else { names.join(", ") }
+    if names.is_empty() {
+        "start".to_owned()
+    } else {
+        names.join(", ")
+    }
 }
 
 fn entries_in(policy: &Policy, phase: &Phase, zone: Zone) -> Vec<(String, String)> {
-    let Ok(scope) = Scope::parse(&phase.scope, policy.fold) else { return Vec::new() };
-    let entries = policy.zones.entry_zones(&scope).into_iter().filter(|(_, of)| *of == zone);
-    entries.map(|(entry, zone)| ("Risk".to_owned(), format!("{} is {zone}", entry.as_str()))).collect()
+    let Ok(scope) = Scope::parse(&phase.scope, policy.fold) else {
+        return Vec::new();
+    };
+    let entries = policy
+        .zones
+        .entry_zones(&scope)
+        .into_iter()
+        .filter(|(_, of)| *of == zone);
+    entries
+        .map(|(entry, zone)| ("Risk".to_owned(), format!("{} is {zone}", entry.as_str())))
+        .collect()
 }
 
 /// What a finished phase's real diff asks, though it may report `ok`.
@@ -84,7 +116,11 @@ pub fn after(policy: &Policy, run: &Run, phase: &Phase, changed: &[Changed]) -> 
     let declared = zones_of(policy, phase);
     let risk = Scope::parse(&run.risk, policy.fold).ok();
     let list = |filter: &dyn Fn(&Changed) -> bool| -> Vec<String> {
-        changed.iter().filter(|it| filter(it)).map(|it| it.path.to_string()).collect()
+        changed
+            .iter()
+            .filter(|it| filter(it))
+            .map(|it| it.path.to_string())
+            .collect()
     };
     let zone = |path: &LogicalPath| policy.zones.zone_of(path);
     let mut found = Vec::new();
@@ -92,16 +128,33 @@ pub fn after(policy: &Policy, run: &Run, phase: &Phase, changed: &[Changed]) -> 
         if !paths.is_empty() {
             let known = paths.into_iter().map(|path| ("Path".to_owned(), path)).collect();
             let subject = "diff".to_owned();
-            found.push(Finding { gate: Some(gate), subject, why: why.to_owned(), known });
+            found.push(Finding {
+                gate: Some(gate),
+                subject,
+                why: why.to_owned(),
+                known,
+            });
         }
     };
     let deleted = list(&|it| it.deleted && zone(&it.path) == Zone::Kernel);
     add(GateKind::Zone, "it deleted kernel files", deleted);
     let strayed = list(&|it| zone(&it.path) != Zone::Project && !declared.contains(&zone(&it.path)));
-    add(GateKind::Zone, "it wrote in a zone that its scope does not name", strayed);
+    add(
+        GateKind::Zone,
+        "it wrote in a zone that its scope does not name",
+        strayed,
+    );
     let fresh = list(&|it| it.added && zone(&it.path) == Zone::Kernel);
-    add(GateKind::Architecture, "it made new files in the kernel zone", fresh);
+    add(
+        GateKind::Architecture,
+        "it made new files in the kernel zone",
+        fresh,
+    );
     let risky = list(&|it| risk.as_ref().is_some_and(|risk| risk.covers(&it.path)));
-    add(GateKind::Architecture, "it changed files that the house stands on", risky);
+    add(
+        GateKind::Architecture,
+        "it changed files that the house stands on",
+        risky,
+    );
     found
 }

@@ -14,7 +14,13 @@ use crate::world::{Footprint, Pick};
 pub fn of(command: &Command, caller: &Caller) -> Footprint {
     let mut picks = vec![Pick::Caller(caller.clone())];
     match command {
-        Command::OpenClaim(ask) => opening(&mut picks, ask.id.as_ref(), &ask.slug, &ask.scope, ask.parent.as_ref()),
+        Command::OpenClaim(ask) => opening(
+            &mut picks,
+            ask.id.as_ref(),
+            &ask.slug,
+            &ask.scope,
+            ask.parent.as_ref(),
+        ),
         Command::RenewClaim { id } | Command::NoteBase { id, .. } => picks.push(Pick::Claim(id.clone())),
         Command::ReapClaims { .. } => picks.extend([Pick::Live, Pick::AllLocks, Pick::PendingGates]),
         Command::AcquireLocks { holder, paths, .. } => {
@@ -39,7 +45,9 @@ pub fn of(command: &Command, caller: &Caller) -> Footprint {
         Command::AnswerGate { id, .. } => picks.extend([Pick::Gate(id.clone()), Pick::LiveRuns]),
         Command::Pause { id, .. } => picks.push(Pick::Claim(id.clone())),
         Command::Resume { id } => picks.extend([Pick::Tree(id.clone()), Pick::DeferredGates, Pick::LiveRuns]),
-        Command::Abort { id, .. } => picks.extend([Pick::Tree(id.clone()), Pick::LiveRuns, Pick::PendingGates]),
+        Command::Abort { id, .. } => {
+            picks.extend([Pick::Tree(id.clone()), Pick::LiveRuns, Pick::PendingGates])
+        }
         Command::Halt { .. } => {}
         Command::Thaw => picks.extend([Pick::DeferredGates, Pick::LiveRuns]),
         Command::SendSignal { to, from, .. } => {
@@ -54,7 +62,9 @@ pub fn of(command: &Command, caller: &Caller) -> Footprint {
         Command::BeginClose { id, .. } | Command::FinishClose { id, .. } => {
             picks.extend([Pick::Tree(id.clone()), Pick::GatesOf(id.clone()), Pick::LiveRuns]);
         }
-        Command::RecordEvidence { id, .. } | Command::RecordCommit { id, .. } | Command::RecordLanding { id, .. } => {
+        Command::RecordEvidence { id, .. }
+        | Command::RecordCommit { id, .. }
+        | Command::RecordLanding { id, .. } => {
             picks.extend([Pick::Claim(id.clone()), Pick::GatesOf(id.clone())]);
         }
         Command::StartRun(ask) => {
@@ -62,26 +72,45 @@ pub fn of(command: &Command, caller: &Caller) -> Footprint {
             let pilot = &ask.pilot;
             match &ask.parent {
                 Some(id) => picks.push(Pick::Claim(id.clone())),
-                None => opening(&mut picks, pilot.id.as_ref(), &pilot.slug, &pilot.scope, pilot.parent.as_ref()),
+                None => opening(
+                    &mut picks,
+                    pilot.id.as_ref(),
+                    &pilot.slug,
+                    &pilot.scope,
+                    pilot.parent.as_ref(),
+                ),
             }
         }
         Command::TakeRun { id, .. } => picks.push(Pick::Run(id.clone())),
-        Command::BeginAttempt { run, claim, phase, .. } => {
+        Command::BeginAttempt {
+            run, claim, phase, ..
+        } => {
             let phases = Pick::Phase(run.clone(), vec![phase.clone()]);
             picks.extend([Pick::Run(run.clone()), phases, Pick::Busy(run.clone())]);
             opening(&mut picks, claim.id.as_ref(), &claim.slug, &claim.scope, None);
         }
         Command::EndAttempt { run, phase, .. } | Command::AskPhase { run, phase, .. } => {
-            picks.extend([Pick::Run(run.clone()), Pick::Phase(run.clone(), vec![phase.clone()])]);
+            picks.extend([
+                Pick::Run(run.clone()),
+                Pick::Phase(run.clone(), vec![phase.clone()]),
+            ]);
         }
         Command::JudgeAttempt { run, phase, .. } => {
-            picks.extend([Pick::Run(run.clone()), Pick::Phase(run.clone(), vec![phase.clone()]), Pick::PendingGates]);
+            picks.extend([
+                Pick::Run(run.clone()),
+                Pick::Phase(run.clone(), vec![phase.clone()]),
+                Pick::PendingGates,
+            ]);
         }
         Command::AdaptRun { run, .. }
         | Command::RecordRunLanding { run, .. }
         | Command::EndRun { run, .. }
         | Command::CancelRun { run } => {
-            picks.extend([Pick::Run(run.clone()), Pick::Phases(run.clone()), Pick::GatesOfRun(run.clone())]);
+            picks.extend([
+                Pick::Run(run.clone()),
+                Pick::Phases(run.clone()),
+                Pick::GatesOfRun(run.clone()),
+            ]);
             if let Command::CancelRun { .. } = command {
                 picks.push(Pick::PendingGates);
             }
@@ -96,7 +125,10 @@ fn opening(picks: &mut Footprint, id: Option<&SessId>, slug: &str, scope: &Scope
         None => Pick::Ids(crate::facts::id::slug_of(slug)),
     });
     picks.extend(parent.cloned().map(Pick::Claim));
-    picks.push(Pick::Rivals { scope: scope.clone(), trees: true });
+    picks.push(Pick::Rivals {
+        scope: scope.clone(),
+        trees: true,
+    });
     picks.push(Pick::Work(scope.clone()));
 }
 
@@ -121,7 +153,11 @@ pub fn of_preflight(ask: &Preflight, caller: &Caller) -> Footprint {
     if ask.op == Op::Read {
         return picks;
     }
-    let paths: Vec<LogicalPath> = ask.paths.iter().filter_map(|path| path.path.clone().ok()).collect();
+    let paths: Vec<LogicalPath> = ask
+        .paths
+        .iter()
+        .filter_map(|path| path.path.clone().ok())
+        .collect();
     for path in &paths {
         covering(&mut picks, path);
     }

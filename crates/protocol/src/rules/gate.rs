@@ -30,9 +30,17 @@ pub(crate) fn open(d: &mut Draft<'_>, ask: &OpenGate) -> Result<GateId, Refusal>
     who::may_act(d.asked, claim, "open a gate for")?;
     let state = d.world.state(claim, d.now());
     if state != State::Open {
-        return Err(Refusal::WrongState { id: id.clone(), state, verb: "wait at a gate".to_owned() });
+        return Err(Refusal::WrongState {
+            id: id.clone(),
+            state,
+            verb: "wait at a gate".to_owned(),
+        });
     }
-    let note = Note::to_parent(claim, SignalKind::GatePending, &format!("{}: {}", ask.kind, ask.why));
+    let note = Note::to_parent(
+        claim,
+        SignalKind::GatePending,
+        &format!("{}: {}", ask.kind, ask.why),
+    );
     let gate = push_gate(d, ask);
     signal::tell(d, note);
     Ok(gate)
@@ -68,7 +76,12 @@ pub(crate) fn answer(
     mac: &str,
 ) -> Result<(), Refusal> {
     who::must_be_human(d.asked, "answer a gate")?;
-    let gate = d.world.gates.get(id).ok_or_else(|| Refusal::GateUnknown { id: id.to_string() })?.clone();
+    let gate = d
+        .world
+        .gates
+        .get(id)
+        .ok_or_else(|| Refusal::GateUnknown { id: id.to_string() })?
+        .clone();
     if gate.answer.is_some() {
         return Ok(());
     }
@@ -76,15 +89,26 @@ pub(crate) fn answer(
         return Err(Refusal::GateWithdrawn { gate: id.clone() });
     }
     if !gate.choices().contains(&choice) {
-        return Err(Refusal::NotOffered { gate: id.clone(), kind: gate.kind, choice });
+        return Err(Refusal::NotOffered {
+            gate: id.clone(),
+            kind: gate.kind,
+            choice,
+        });
     }
     if gate.shown != shown {
         let (shown, now) = (shown.to_owned(), gate.shown);
-        return Err(Refusal::GateChanged { gate: id.clone(), shown, now });
+        return Err(Refusal::GateChanged {
+            gate: id.clone(),
+            shown,
+            now,
+        });
     }
     let deletes = gate.kind == GateKind::Zone && !matches!(gate.subject.as_str(), "kernel" | "personal");
     if deletes && choice == Choice::Continue && words != gate.subject {
-        return Err(Refusal::WordsMustBe { gate: id.clone(), words: gate.subject });
+        return Err(Refusal::WordsMustBe {
+            gate: id.clone(),
+            words: gate.subject,
+        });
     }
     let deferred = match &gate.about {
         About::Claim(claim) => {
@@ -100,7 +124,11 @@ pub(crate) fn answer(
         at: d.now(),
         mac: mac.to_owned(),
     };
-    d.push(Event::GateAnswered { id: id.clone(), answer, deferred });
+    d.push(Event::GateAnswered {
+        id: id.clone(),
+        answer,
+        deferred,
+    });
     if !deferred {
         effects(d, &gate, choice, words);
     }
@@ -116,13 +144,22 @@ fn effects(d: &mut Draft<'_>, gate: &Gate, choice: Choice, words: &str) {
             Choice::Continue if gate.kind == GateKind::Breaker => {
                 let key = d.world.claims.get(id).map(|claim| claim.work.clone());
                 if let Some(key) = key.filter(|key| d.world.works.contains_key(key)) {
-                    let why = if words.is_empty() { "continue at its gate" } else { words };
-                    d.push(Event::WorkCleared { key, why: why.to_owned() });
+                    let why = if words.is_empty() {
+                        "continue at its gate"
+                    } else {
+                        words
+                    };
+                    d.push(Event::WorkCleared {
+                        key,
+                        why: why.to_owned(),
+                    });
                 }
             }
             Choice::Continue | Choice::Skip => {}
             Choice::Adapt | Choice::Retry => {
-                let Some(claim) = d.world.claims.get(id) else { return };
+                let Some(claim) = d.world.claims.get(id) else {
+                    return;
+                };
                 let note = Note {
                     from: crate::facts::signal::Sender::Brain,
                     to: crate::facts::signal::Address::Session(id.clone()),
@@ -143,7 +180,11 @@ fn effects(d: &mut Draft<'_>, gate: &Gate, choice: Choice, words: &str) {
 
 /// Tells the parent that a claim was rejected or aborted.
 fn blocked_on(d: &mut Draft<'_>, id: &SessId, why: &str) {
-    let note = d.world.claims.get(id).map(|claim| Note::to_parent(claim, SignalKind::BlockedOn, why));
+    let note = d
+        .world
+        .claims
+        .get(id)
+        .map(|claim| Note::to_parent(claim, SignalKind::BlockedOn, why));
     if let Some(note) = note {
         signal::tell(d, note);
     }
@@ -151,10 +192,22 @@ fn blocked_on(d: &mut Draft<'_>, id: &SessId, why: &str) {
 
 /// Lets answers that were given under a pause take effect where no pause is left.
 fn settle(d: &mut Draft<'_>) {
-    let deferred: Vec<Gate> = d.world.gates.values().filter(|gate| gate.deferred).cloned().collect();
+    let deferred: Vec<Gate> = d
+        .world
+        .gates
+        .values()
+        .filter(|gate| gate.deferred)
+        .cloned()
+        .collect();
     for gate in deferred {
-        let (About::Claim(id), Some(answer)) = (&gate.about, &gate.answer) else { continue };
-        let free = d.world.claims.get(id).is_some_and(|it| !it.is_terminal() && d.world.pauses(it).is_empty());
+        let (About::Claim(id), Some(answer)) = (&gate.about, &gate.answer) else {
+            continue;
+        };
+        let free = d
+            .world
+            .claims
+            .get(id)
+            .is_some_and(|it| !it.is_terminal() && d.world.pauses(it).is_empty());
         if free {
             d.push(Event::GateTookEffect { id: gate.id.clone() });
             effects(d, &gate, answer.choice, &answer.words);
@@ -168,14 +221,22 @@ pub(crate) fn pause(d: &mut Draft<'_>, id: &SessId, why: &str) -> Result<(), Ref
     who::may_act(d.asked, claim, "pause")?;
     let state = d.world.state(claim, d.now());
     if state.is_terminal() {
-        return Err(Refusal::WrongState { id: id.clone(), state, verb: "pause".to_owned() });
+        return Err(Refusal::WrongState {
+            id: id.clone(),
+            state,
+            verb: "pause".to_owned(),
+        });
     }
     let by = who::pauser(d.asked);
     if claim.pauses.contains_key(&by) {
         return Ok(());
     }
     let note = Note::to_parent(claim, SignalKind::Paused, &format!("{id} is paused: {why}"));
-    d.push(Event::ClaimPaused { id: id.clone(), by, why: why.to_owned() });
+    d.push(Event::ClaimPaused {
+        id: id.clone(),
+        by,
+        why: why.to_owned(),
+    });
     signal::tell(d, note);
     Ok(())
 }
@@ -185,11 +246,18 @@ pub(crate) fn resume(d: &mut Draft<'_>, id: &SessId) -> Result<(), Refusal> {
     let claim = who::find(&d.world, id)?;
     let state = d.world.state(claim, d.now());
     if state.is_terminal() {
-        return Err(Refusal::WrongState { id: id.clone(), state, verb: "resume".to_owned() });
+        return Err(Refusal::WrongState {
+            id: id.clone(),
+            state,
+            verb: "resume".to_owned(),
+        });
     }
     let paused_by = d.world.pauses(claim);
     if claim.pauses.is_empty() {
-        return Err(Refusal::NotPaused { id: id.clone(), paused_by });
+        return Err(Refusal::NotPaused {
+            id: id.clone(),
+            paused_by,
+        });
     }
     let all = who::is_human_or_plain(d.asked);
     // Never by what is paused, or descends from it, also when it paused itself.
@@ -199,14 +267,26 @@ pub(crate) fn resume(d: &mut Draft<'_>, id: &SessId) -> Result<(), Refusal> {
     }
     let mine = who::pauser(d.asked);
     let above = |by: &Pauser| match by {
-        Pauser::Claim(pauser) => d.world.claims.get(pauser).is_some_and(|it| who::is_ancestor(d.asked, it)),
+        Pauser::Claim(pauser) => d
+            .world
+            .claims
+            .get(pauser)
+            .is_some_and(|it| who::is_ancestor(d.asked, it)),
         Pauser::User(_) => false,
     };
-    let lifted: Vec<Pauser> =
-        claim.pauses.keys().filter(|by| all || **by == mine || above(by)).cloned().collect();
+    let lifted: Vec<Pauser> = claim
+        .pauses
+        .keys()
+        .filter(|by| all || **by == mine || above(by))
+        .cloned()
+        .collect();
     if lifted.is_empty() {
         let (verb, owner) = ("lift the pause of".to_owned(), claim.owner.clone());
-        return Err(Refusal::NotOwner { id: id.clone(), verb, owner });
+        return Err(Refusal::NotOwner {
+            id: id.clone(),
+            verb,
+            owner,
+        });
     }
     for by in lifted {
         d.push(Event::ClaimResumed { id: id.clone(), by });
@@ -221,7 +301,11 @@ pub(crate) fn abort(d: &mut Draft<'_>, id: &SessId, why: &str) -> Result<(), Ref
     who::may_act(d.asked, claim, "abort")?;
     let state = d.world.state(claim, d.now());
     if state.is_terminal() {
-        return Err(Refusal::WrongState { id: id.clone(), state, verb: "abort".to_owned() });
+        return Err(Refusal::WrongState {
+            id: id.clone(),
+            state,
+            verb: "abort".to_owned(),
+        });
     }
     blocked_on(d, id, &format!("{id} was aborted: {why}"));
     fail_tree(d, id, FailedBy::Abort, why);
@@ -233,17 +317,25 @@ pub(crate) fn abort(d: &mut Draft<'_>, id: &SessId, why: &str) -> Result<(), Ref
 pub(crate) fn halt(d: &mut Draft<'_>, why: &str) -> Result<(), Refusal> {
     if d.world.halt.standing.is_none() {
         let by = who::pauser(d.asked);
-        d.push(Event::Halted { why: why.to_owned(), by });
+        d.push(Event::Halted {
+            why: why.to_owned(),
+            by,
+        });
     }
     Ok(())
 }
 
 /// Lifts the stop: plain callers and humans, since it stands on every session, also on the one that set it.
 pub(crate) fn thaw(d: &mut Draft<'_>) -> Result<(), Refusal> {
-    let Some((_, by)) = &d.world.halt.standing else { return Ok(()) };
+    let Some((_, by)) = &d.world.halt.standing else {
+        return Ok(());
+    };
     if !who::is_human_or_plain(d.asked) {
         let taken_for = format!("an agent, on which the stop of {} stands", pauser_name(by));
-        return Err(Refusal::NotHuman { verb: "lift the stop".to_owned(), taken_for });
+        return Err(Refusal::NotHuman {
+            verb: "lift the stop".to_owned(),
+            taken_for,
+        });
     }
     d.push(Event::Thawed);
     settle(d);

@@ -35,7 +35,10 @@ pub(crate) fn acquire(
     paths.dedup();
     for path in paths {
         may_lock(asked, &d.world, holder, &path)?;
-        let blocker = d.world.locks_on(&path, true, d.now()).find(|lock| lock.holder != *holder);
+        let blocker = d
+            .world
+            .locks_on(&path, true, d.now())
+            .find(|lock| lock.holder != *holder);
         if let Some(lock) = blocker {
             return Err(Refusal::LockHeld {
                 path: path.clone(),
@@ -51,7 +54,11 @@ pub(crate) fn acquire(
         let fence = renewed.map_or_else(|| d.fence(), |lock| lock.fence);
         if let (Some(lock), None) = (same, renewed) {
             let (path, holder) = (lock.path.clone(), lock.holder.clone());
-            d.push(Event::LockReleased { path, holder, why: Some("it had ended".to_owned()) });
+            d.push(Event::LockReleased {
+                path,
+                holder,
+                why: Some("it had ended".to_owned()),
+            });
         }
         let owner = Owner {
             user: asked.caller.user.clone(),
@@ -59,7 +66,14 @@ pub(crate) fn acquire(
             process: asked.caller.owner.clone(),
             host_session: asked.caller.host_session.clone(),
         };
-        let lock = Lock { path, holder: holder.clone(), owner, fence, taken_at: d.now(), ttl };
+        let lock = Lock {
+            path,
+            holder: holder.clone(),
+            owner,
+            fence,
+            taken_at: d.now(),
+            ttl,
+        };
         d.push(Event::LockTaken(lock));
     }
     Ok(())
@@ -71,11 +85,18 @@ fn check_holder(asked: Asked<'_>, world: &World, holder: &Holder) -> Result<(), 
             let claim = who::find(world, id)?;
             who::may_act(asked, claim, "lock for")?;
             if let Some(by) = claim.superseded_by() {
-                return Err(Refusal::Superseded { id: id.clone(), by: by.clone() });
+                return Err(Refusal::Superseded {
+                    id: id.clone(),
+                    by: by.clone(),
+                });
             }
             match world.state(claim, asked.now) {
                 State::Open => Ok(()),
-                state => Err(Refusal::WrongState { id: id.clone(), state, verb: "lock".to_owned() }),
+                state => Err(Refusal::WrongState {
+                    id: id.clone(),
+                    state,
+                    verb: "lock".to_owned(),
+                }),
             }
         }
         Holder::Name(name) => {
@@ -98,7 +119,10 @@ fn may_lock(asked: Asked<'_>, world: &World, holder: &Holder, path: &LogicalPath
             if covered {
                 Ok(())
             } else {
-                Err(Refusal::LockNotCovered { path: path.clone(), holder: id.to_string() })
+                Err(Refusal::LockNotCovered {
+                    path: path.clone(),
+                    holder: id.to_string(),
+                })
             }
         }
         Holder::Name(_) => match covering(asked, world, path, |_| true) {
@@ -137,11 +161,16 @@ pub(crate) fn release(
         who::must_be_human(d.asked, "release by force")?;
     }
     for path in paths {
-        let Some(lock) = d.world.locks.get(path.key()).cloned() else { continue };
+        let Some(lock) = d.world.locks.get(path.key()).cloned() else {
+            continue;
+        };
         let live = d.world.holds(&lock, d.now());
         if lock.holder != *holder && force.is_none() {
             if live {
-                return Err(Refusal::LockNotOwner { path: path.clone(), by: lock.holder });
+                return Err(Refusal::LockNotOwner {
+                    path: path.clone(),
+                    by: lock.holder,
+                });
             }
             continue;
         }
@@ -149,7 +178,11 @@ pub(crate) fn release(
             may_release(d.asked, &d.world, &lock)?;
         }
         let why = force.map(str::to_owned);
-        d.push(Event::LockReleased { path: lock.path, holder: lock.holder, why });
+        d.push(Event::LockReleased {
+            path: lock.path,
+            holder: lock.holder,
+            why,
+        });
     }
     Ok(())
 }
@@ -161,7 +194,11 @@ fn may_release(asked: Asked<'_>, world: &World, lock: &Lock) -> Result<(), Refus
             None => false,
         },
         Holder::Name(_) => {
-            let by_process = lock.owner.process.as_ref().is_some_and(|it| asked.caller.chain.contains(it));
+            let by_process = lock
+                .owner
+                .process
+                .as_ref()
+                .is_some_and(|it| asked.caller.chain.contains(it));
             let by_host =
                 lock.owner.host_session.is_some() && lock.owner.host_session == asked.caller.host_session;
             by_process || by_host
@@ -170,15 +207,28 @@ fn may_release(asked: Asked<'_>, world: &World, lock: &Lock) -> Result<(), Refus
     if mine || who::is_human_or_plain(asked) {
         return Ok(());
     }
-    Err(Refusal::LockNotOwner { path: lock.path.clone(), by: lock.holder.clone() })
+    Err(Refusal::LockNotOwner {
+        path: lock.path.clone(),
+        by: lock.holder.clone(),
+    })
 }
 
 /// Removes locks that hold nothing any more.
 pub(crate) fn cleanup(d: &mut Draft<'_>) -> Result<(), Refusal> {
-    let dead: Vec<Lock> = d.world.locks.values().filter(|lock| !d.world.holds(lock, d.now())).cloned().collect();
+    let dead: Vec<Lock> = d
+        .world
+        .locks
+        .values()
+        .filter(|lock| !d.world.holds(lock, d.now()))
+        .cloned()
+        .collect();
     for lock in dead {
         let why = Some("it had ended".to_owned());
-        d.push(Event::LockReleased { path: lock.path, holder: lock.holder, why });
+        d.push(Event::LockReleased {
+            path: lock.path,
+            holder: lock.holder,
+            why,
+        });
     }
     Ok(())
 }

@@ -45,7 +45,12 @@ pub(crate) struct Draft<'a> {
 
 impl<'a> Draft<'a> {
     fn new(asked: Asked<'a>) -> Draft<'a> {
-        Draft { asked, world: asked.world.clone(), events: Vec::new(), first: asked.world.head + 1 }
+        Draft {
+            asked,
+            world: asked.world.clone(),
+            events: Vec::new(),
+            first: asked.world.head + 1,
+        }
     }
 
     /// The number that the next event will have.
@@ -84,8 +89,16 @@ impl<'a> Draft<'a> {
 /// A [`Refusal`] with the facts that the asker needs. Nothing has changed then.
 pub fn decide(asked: Asked<'_>, command: &Command) -> Result<Vec<Event>, Refusal> {
     if let (Some((why, _)), true) = (&asked.world.halt.standing, stops(command)) {
-        let since = asked.world.halt.stretches.last().map_or(asked.now, |stretch| stretch.from);
-        return Err(Refusal::Halted { why: why.clone(), since });
+        let since = asked
+            .world
+            .halt
+            .stretches
+            .last()
+            .map_or(asked.now, |stretch| stretch.from);
+        return Err(Refusal::Halted {
+            why: why.clone(),
+            since,
+        });
     }
     let mut draft = Draft::new(asked);
     let d = &mut draft;
@@ -100,41 +113,80 @@ pub fn decide(asked: Asked<'_>, command: &Command) -> Result<Vec<Event>, Refusal
         Command::FailWork { id, why } => breaker::fail(d, id, why),
         Command::ResetWork { id, why } => breaker::reset(d, id, why),
         Command::OpenGate(ask) => gate::open(d, ask).map(drop),
-        Command::AnswerGate { id, choice, words, shown, mac } => {
-            gate::answer(d, id, *choice, words, shown, mac)
-        }
+        Command::AnswerGate {
+            id,
+            choice,
+            words,
+            shown,
+            mac,
+        } => gate::answer(d, id, *choice, words, shown, mac),
         Command::Pause { id, why } => gate::pause(d, id, why),
         Command::Resume { id } => gate::resume(d, id),
         Command::Abort { id, why } => gate::abort(d, id, why),
         Command::Halt { why } => gate::halt(d, why),
         Command::Thaw => gate::thaw(d),
-        Command::SendSignal { to, kind, from, summary } => signal::send(d, to, *kind, from.as_ref(), summary),
+        Command::SendSignal {
+            to,
+            kind,
+            from,
+            summary,
+        } => signal::send(d, to, *kind, from.as_ref(), summary),
         Command::AckSignals { ids } => signal::ack(d, ids),
-        Command::BeginClose { id, at_most, notes, accept_failed } => {
-            close::begin(d, id, *at_most, notes.as_deref(), *accept_failed)
-        }
+        Command::BeginClose {
+            id,
+            at_most,
+            notes,
+            accept_failed,
+        } => close::begin(d, id, *at_most, notes.as_deref(), *accept_failed),
         Command::RecordEvidence { id, evidence } => close::record_evidence(d, id, evidence),
         Command::RecordCommit { id, repo, commit } => close::record_commit(d, id, repo, commit),
         Command::RecordLanding { id, repo, landing } => close::record_landing(d, id, repo, landing),
-        Command::FinishClose { id, status, files_modified, notes, accept_failed } => {
-            close::finish(d, id, *status, files_modified, notes, *accept_failed)
-        }
+        Command::FinishClose {
+            id,
+            status,
+            files_modified,
+            notes,
+            accept_failed,
+        } => close::finish(d, id, *status, files_modified, notes, *accept_failed),
         Command::StartRun(ask) => run::start(d, ask),
         Command::TakeRun { id, driver_gone } => run::take(d, id, *driver_gone),
-        Command::BeginAttempt { run, driver, phase, claim } => {
-            run::begin_attempt(d, run, *driver, phase, claim)
-        }
-        Command::EndAttempt { run, driver, phase, attempt, exit } => {
-            run::end_attempt(d, run, *driver, phase, attempt, exit)
-        }
-        Command::JudgeAttempt { run, driver, phase, attempt, refused, changed } => {
-            run::judge_attempt(d, run, *driver, phase, attempt, refused.as_deref(), changed)
-        }
-        Command::AskPhase { run, driver, phase, kind, subject, why, known, shown } => {
-            run::ask_phase(d, run, *driver, phase, *kind, subject, why, known, shown)
-        }
+        Command::BeginAttempt {
+            run,
+            driver,
+            phase,
+            claim,
+        } => run::begin_attempt(d, run, *driver, phase, claim),
+        Command::EndAttempt {
+            run,
+            driver,
+            phase,
+            attempt,
+            exit,
+        } => run::end_attempt(d, run, *driver, phase, attempt, exit),
+        Command::JudgeAttempt {
+            run,
+            driver,
+            phase,
+            attempt,
+            refused,
+            changed,
+        } => run::judge_attempt(d, run, *driver, phase, attempt, refused.as_deref(), changed),
+        Command::AskPhase {
+            run,
+            driver,
+            phase,
+            kind,
+            subject,
+            why,
+            known,
+            shown,
+        } => run::ask_phase(d, run, *driver, phase, *kind, subject, why, known, shown),
         Command::AdaptRun { run, digest, phases } => run::adapt(d, run, digest, phases),
-        Command::RecordRunLanding { run, driver, landings } => run::record_landing(d, run, *driver, landings),
+        Command::RecordRunLanding {
+            run,
+            driver,
+            landings,
+        } => run::record_landing(d, run, *driver, landings),
         Command::EndRun { run, driver, end } => run::end(d, run, *driver, *end),
         Command::CancelRun { run } => run::cancel(d, run),
     }?;

@@ -98,7 +98,12 @@ pub enum Answer {
 /// Judges a preflight. It looks and changes nothing.
 pub fn judge(asked: Asked<'_>, ask: &Preflight) -> Answer {
     if ask.op == Op::Read {
-        return Answer::Judged(ask.paths.iter().map(|path| verdict(path, read(asked, ask, path))).collect());
+        return Answer::Judged(
+            ask.paths
+                .iter()
+                .map(|path| verdict(path, read(asked, ask, path)))
+                .collect(),
+        );
     }
     let claim = match ask.id.as_ref().and_then(|id| asked.world.claims.get(id)) {
         Some(claim) => claim,
@@ -116,24 +121,41 @@ pub fn judge(asked: Asked<'_>, ask: &Preflight) -> Answer {
     if let Some(detail) = above(asked, claim) {
         return Answer::Judged(all(ask, Check::Parents, &detail));
     }
-    let judged = ask.paths.iter().map(|path| verdict(path, write(asked, claim, ask.op, path).err()));
+    let judged = ask
+        .paths
+        .iter()
+        .map(|path| verdict(path, write(asked, claim, ask.op, path).err()));
     Answer::Judged(judged.collect())
 }
 
 fn verdict(path: &PathAsk, refused: Option<(Check, Detail)>) -> Verdict {
-    Verdict { given: path.given.clone(), path: path.path.clone().ok(), refused }
+    Verdict {
+        given: path.given.clone(),
+        path: path.path.clone().ok(),
+        refused,
+    }
 }
 
 fn all(ask: &Preflight, check: Check, detail: &Detail) -> Vec<Verdict> {
-    ask.paths.iter().map(|path| verdict(path, Some((check, detail.clone())))).collect()
+    ask.paths
+        .iter()
+        .map(|path| verdict(path, Some((check, detail.clone()))))
+        .collect()
 }
 
 /// Check 1. `Ok(false)`: it may act once it is renewed, which the caller may do.
 fn acting(asked: Asked<'_>, claim: &Claim) -> Result<bool, Detail> {
     let (world, id) = (asked.world, claim.id.clone());
     if let Some((why, _)) = &world.halt.standing {
-        let since = world.halt.stretches.last().map_or(asked.now, |stretch| stretch.from);
-        return Err(Detail::Halted { why: why.clone(), since });
+        let since = world
+            .halt
+            .stretches
+            .last()
+            .map_or(asked.now, |stretch| stretch.from);
+        return Err(Detail::Halted {
+            why: why.clone(),
+            since,
+        });
     }
     if let Some(by) = claim.superseded_by() {
         return Err(Detail::Superseded { id, by: by.clone() });
@@ -154,7 +176,12 @@ fn acting(asked: Asked<'_>, claim: &Claim) -> Result<bool, Detail> {
         State::Stale => Err(Detail::Expired { id }),
         state => {
             let paused_by = world.pauses(claim);
-            Err(Detail::State { id, state, gate: claim.waiting.clone(), paused_by })
+            Err(Detail::State {
+                id,
+                state,
+                gate: claim.waiting.clone(),
+                paused_by,
+            })
         }
     }
 }
@@ -164,7 +191,10 @@ fn above(asked: Asked<'_>, claim: &Claim) -> Option<Detail> {
     asked.world.ancestors(claim).find_map(|ancestor| {
         let state = asked.world.state(ancestor, asked.now);
         let holds = matches!(state, State::Paused | State::Failed | State::WaitingHuman);
-        holds.then(|| Detail::Ancestor { ancestor: ancestor.id.clone(), state })
+        holds.then(|| Detail::Ancestor {
+            ancestor: ancestor.id.clone(),
+            state,
+        })
     })
 }
 
@@ -175,7 +205,10 @@ fn write(asked: Asked<'_>, claim: &Claim, op: Op, ask: &PathAsk) -> Result<(), (
         Err(why) => {
             let given = ask.given.clone();
             let detail = match why {
-                Unplaced::Outside(real) => Detail::Outside { given, real: real.clone() },
+                Unplaced::Outside(real) => Detail::Outside {
+                    given,
+                    real: real.clone(),
+                },
                 Unplaced::Reserved => Detail::Reserved { given },
                 Unplaced::Links => Detail::Links { given },
             };
@@ -207,10 +240,16 @@ fn in_scope(asked: Asked<'_>, claim: &Claim, path: &LogicalPath, links: Option<u
     if asked.policy.zones.coverage(&claim.scope, path) == Coverage::No {
         let pilot = claim.parent_satellite.clone();
         let zone = asked.policy.zones.zone_of(path);
-        return Err(Detail::NotCovered { scope: claim.scope.clone(), pilot, zone });
+        return Err(Detail::NotCovered {
+            scope: claim.scope.clone(),
+            pilot,
+            zone,
+        });
     }
     if claim.satellite_type == Kind::Search && !claim.scope.names_file_exactly(path) {
-        return Err(Detail::SearchReads { scope: claim.scope.clone() });
+        return Err(Detail::SearchReads {
+            scope: claim.scope.clone(),
+        });
     }
     match links {
         Some(links) => Err(Detail::HardLinked { links }),
@@ -261,12 +300,17 @@ fn unheld(asked: Asked<'_>, claim: &Claim, op: Op, folder: bool, path: &LogicalP
             && !other.is_terminal()
             && !world.descends_from(claim, &other.id);
         let reach = |scope: &Scope| {
-            scope.covers(path) || tree.as_ref().is_some_and(|tree| asked.policy.zones.overlap(scope, tree))
+            scope.covers(path)
+                || tree
+                    .as_ref()
+                    .is_some_and(|tree| asked.policy.zones.overlap(scope, tree))
         };
         bars && writes(other).is_some_and(|scope| reach(&scope)) && world.state(other, now).is_live()
     };
     if let Some(other) = world.claims.values().find(holds) {
-        return Err(Detail::Claimed { held: Box::new(world.held(other, now)) });
+        return Err(Detail::Claimed {
+            held: Box::new(world.held(other, now)),
+        });
     }
     if claim.rendering && !world.locks_on(path, false, now).any(|lock| lock.holder == me) {
         return Err(Detail::LockRequired);
@@ -279,12 +323,19 @@ fn on_branch(claim: &Claim, at: &RepoAt) -> Result<(), Detail> {
     if at.submodule {
         return Ok(());
     }
-    let checkout = claim.worktree.as_ref().or_else(|| claim.base.get(&at.repo).map(|base| &base.checkout));
+    let checkout = claim
+        .worktree
+        .as_ref()
+        .or_else(|| claim.base.get(&at.repo).map(|base| &base.checkout));
     if let Some(expected) = checkout
         && *expected != at.checkout
     {
         let (repo, expected, found) = (at.repo.clone(), expected.clone(), at.checkout.clone());
-        return Err(Detail::Checkout { repo, expected, found });
+        return Err(Detail::Checkout {
+            repo,
+            expected,
+            found,
+        });
     }
     match claim.branch_in(&at.repo) {
         Some(expected) if at.branch.as_deref() != Some(expected) => Err(Detail::Branch {
@@ -303,8 +354,12 @@ fn read(asked: Asked<'_>, ask: &Preflight, path: &PathAsk) -> Option<(Check, Det
         return None;
     }
     let named = ask.id.as_ref().and_then(|id| asked.world.claims.get(id));
-    let line = named.into_iter().flat_map(|claim| std::iter::once(claim).chain(asked.world.ancestors(claim)));
-    let by_claim = line.into_iter().any(|claim| claim.kind_of == ClaimType::Satellite);
+    let line = named
+        .into_iter()
+        .flat_map(|claim| std::iter::once(claim).chain(asked.world.ancestors(claim)));
+    let by_claim = line
+        .into_iter()
+        .any(|claim| claim.kind_of == ClaimType::Satellite);
     (by_claim || who::satellite_of(asked).is_some()).then_some((Check::Zone, Detail::SecretRead))
 }
 

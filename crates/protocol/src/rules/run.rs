@@ -4,7 +4,9 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use crate::command::{Changed, OpenClaim, StartRun};
 use crate::event::Event;
-use crate::facts::claim::{Claim, ClaimType, End, FailedBy, Fence, Landing, Level, Outcome, PhaseOf, Right, State};
+use crate::facts::claim::{
+    Claim, ClaimType, End, FailedBy, Fence, Landing, Level, Outcome, PhaseOf, Right, State,
+};
 use crate::facts::gate::{About, Choice, Gate, GateKind, NEED};
 use crate::facts::id::{AttemptId, RunId, SessId};
 use crate::facts::plan::{Phase, PhaseGate};
@@ -60,18 +62,27 @@ pub struct Question {
 /// What a driver can do now. Empty: wait for a child, a human, or another phase.
 pub fn next(asked: Asked<'_>, id: &RunId) -> Vec<Step> {
     let world = asked.world;
-    let Some(run) = world.runs.get(id) else { return Vec::new() };
+    let Some(run) = world.runs.get(id) else {
+        return Vec::new();
+    };
     if run.end.is_some() {
         return Vec::new();
     }
     let mut steps = Vec::new();
-    let phases: Vec<&PhaseRun> = run.phases.iter().filter_map(|phase| phase_of(world, id, phase)).collect();
+    let phases: Vec<&PhaseRun> = run
+        .phases
+        .iter()
+        .filter_map(|phase| phase_of(world, id, phase))
+        .collect();
     for phase in &phases {
         if phase.standing == Standing::Running
             && let Some(attempt) = phase.last()
             && attempt.outcome.is_none()
         {
-            steps.push(Step::Attend(phase.phase.id.as_str().to_owned(), attempt.id.clone()));
+            steps.push(Step::Attend(
+                phase.phase.id.as_str().to_owned(),
+                attempt.id.clone(),
+            ));
         }
     }
     let pilot = world.claims.get(&run.pilot);
@@ -106,7 +117,11 @@ pub fn next(asked: Asked<'_>, id: &RunId) -> Vec<Step> {
 
 /// Adds the phases that can begin, the gates to ask, and the first retry that is due later.
 fn launches(asked: Asked<'_>, run: &Run, phases: &[&PhaseRun], steps: &mut Vec<Step>) {
-    let mut busy: Vec<Scope> = phases.iter().filter(|it| is_busy(it)).filter_map(|it| scope_of(asked, it)).collect();
+    let mut busy: Vec<Scope> = phases
+        .iter()
+        .filter(|it| is_busy(it))
+        .filter_map(|it| scope_of(asked, it))
+        .collect();
     let mut sleep: Option<Instant> = None;
     for phase in phases {
         if phase.standing != Standing::Pending || phase.waiting.is_some() {
@@ -120,7 +135,9 @@ fn launches(asked: Asked<'_>, run: &Run, phases: &[&PhaseRun], steps: &mut Vec<S
                 sleep = if earlier { Some(at) } else { sleep };
             }
             Ready::Yes => {
-                let Some(scope) = scope_of(asked, phase) else { continue };
+                let Some(scope) = scope_of(asked, phase) else {
+                    continue;
+                };
                 let full = busy.len() >= run.jobs.max(1) as usize;
                 let clash = busy.iter().any(|other| asked.policy.zones.overlap(other, &scope));
                 if !full && !clash {
@@ -153,10 +170,18 @@ enum Ready {
 fn ready(asked: Asked<'_>, run: &Run, phase: &PhaseRun) -> Ready {
     let id = phase.phase.id.as_str();
     let ask = |kind, subject: String, why: String, known| {
-        Ready::Ask(Box::new(Question { phase: id.to_owned(), kind, subject, why, known }))
+        Ready::Ask(Box::new(Question {
+            phase: id.to_owned(),
+            kind,
+            subject,
+            why,
+            known,
+        }))
     };
     for need in &phase.phase.needs {
-        let Some(need) = phase_of(asked.world, &run.id, need.as_str()) else { return Ready::No };
+        let Some(need) = phase_of(asked.world, &run.id, need.as_str()) else {
+            return Ready::No;
+        };
         match &need.standing {
             Standing::Accepted(_) => {}
             Standing::Skipped => {
@@ -190,7 +215,11 @@ fn questions(asked: Asked<'_>, run: &Run, phase: &PhaseRun) -> Vec<Asks> {
     let mut asks = Vec::new();
     match phase.phase.gate {
         PhaseGate::Human => {
-            let why = phase.phase.story_angle.clone().unwrap_or_else(|| phase.phase.title.clone());
+            let why = phase
+                .phase
+                .story_angle
+                .clone()
+                .unwrap_or_else(|| phase.phase.title.clone());
             asks.push((GateKind::Phase, phase.digest.clone(), why, Vec::new()));
         }
         PhaseGate::ZeroFailures => {
@@ -200,8 +229,13 @@ fn questions(asked: Asked<'_>, run: &Run, phase: &PhaseRun) -> Vec<Asks> {
         }
         PhaseGate::Never => {}
     }
-    let before: Vec<&Phase> =
-        phase.phase.needs.iter().filter_map(|it| phase_of(asked.world, &run.id, it.as_str())).map(|it| &it.phase).collect();
+    let before: Vec<&Phase> = phase
+        .phase
+        .needs
+        .iter()
+        .filter_map(|it| phase_of(asked.world, &run.id, it.as_str()))
+        .map(|it| &it.phase)
+        .collect();
     for finding in drift::before(asked.policy, run, &phase.phase, &before) {
         if let Some(kind) = finding.gate {
             asks.push((kind, finding.subject, finding.why, finding.known));
@@ -209,7 +243,10 @@ fn questions(asked: Asked<'_>, run: &Run, phase: &PhaseRun) -> Vec<Asks> {
     }
     for need in before.iter().filter(|need| need.gate_after) {
         let subject = format!("after:{}", need.id);
-        let why = format!("step {} said `gate: never`, which ended the chain in the original", need.id);
+        let why = format!(
+            "step {} said `gate: never`, which ended the chain in the original",
+            need.id
+        );
         asks.push((GateKind::Review, subject, why, Vec::new()));
     }
     asks
@@ -223,7 +260,10 @@ fn uncounted(world: &World, run: &Run, phase: &PhaseRun) -> Option<String> {
         let tests = claim.result.as_ref()?.tests.as_ref();
         match tests.map(|tests| &tests.report) {
             Some(Some(report)) if report.skipped == 0 => None,
-            Some(Some(report)) => Some(format!("{} tests of phase {} were skipped", report.skipped, need.phase.id)),
+            Some(Some(report)) => Some(format!(
+                "{} tests of phase {} were skipped",
+                report.skipped, need.phase.id
+            )),
             Some(None) => Some(format!("the tests of phase {} were not counted", need.phase.id)),
             None => Some(format!("phase {} has no tests", need.phase.id)),
         }
@@ -246,11 +286,17 @@ fn wants_adapt(world: &World, gate: &Gate, run: &RunId) -> bool {
 }
 
 fn find_run<'w>(world: &'w World, id: &RunId) -> Result<&'w Run, Refusal> {
-    world.runs.get(id).ok_or_else(|| Refusal::RunUnknown { id: id.to_string() })
+    world
+        .runs
+        .get(id)
+        .ok_or_else(|| Refusal::RunUnknown { id: id.to_string() })
 }
 
 fn find_phase<'w>(world: &'w World, run: &RunId, phase: &str) -> Result<&'w PhaseRun, Refusal> {
-    let unknown = || Refusal::PhaseUnknown { run: run.clone(), phase: phase.to_owned() };
+    let unknown = || Refusal::PhaseUnknown {
+        run: run.clone(),
+        phase: phase.to_owned(),
+    };
     phase_of(world, run, phase).ok_or_else(unknown)
 }
 
@@ -268,9 +314,16 @@ fn driven<'w>(world: &'w World, id: &RunId, driver: Fence) -> Result<&'w Run, Re
 
 /// Starts a run under a pilot, which is opened with it unless one is named.
 pub(crate) fn start(d: &mut Draft<'_>, ask: &StartRun) -> Result<(), Refusal> {
-    let same = d.world.runs.values().find(|run| run.plan == ask.plan && run.end.is_none());
+    let same = d
+        .world
+        .runs
+        .values()
+        .find(|run| run.plan == ask.plan && run.end.is_none());
     if let Some(run) = same {
-        return Err(Refusal::RunUnfinished { run: run.id.clone(), plan: ask.plan.clone() });
+        return Err(Refusal::RunUnfinished {
+            run: run.id.clone(),
+            plan: ask.plan.clone(),
+        });
     }
     let pilot = match &ask.parent {
         Some(id) => {
@@ -281,7 +334,10 @@ pub(crate) fn start(d: &mut Draft<'_>, ask: &StartRun) -> Result<(), Refusal> {
             }
             let state = d.world.state(pilot, d.now());
             if state != State::Open {
-                return Err(Refusal::NoParent { parent: id.clone(), state });
+                return Err(Refusal::NoParent {
+                    parent: id.clone(),
+                    state,
+                });
             }
             id.clone()
         }
@@ -302,9 +358,18 @@ pub(crate) fn start(d: &mut Draft<'_>, ask: &StartRun) -> Result<(), Refusal> {
         merge: ask.merge,
         kernel_exit: ask.kernel_exit,
         chain: ask.chain,
-        yes_to: ask.yes_to.iter().copied().filter(|kind| may_be_said_before(*kind)).collect(),
+        yes_to: ask
+            .yes_to
+            .iter()
+            .copied()
+            .filter(|kind| may_be_said_before(*kind))
+            .collect(),
         risk: ask.risk.clone(),
-        phases: ask.phases.iter().map(|(phase, _)| phase.id.as_str().to_owned()).collect(),
+        phases: ask
+            .phases
+            .iter()
+            .map(|(phase, _)| phase.id.as_str().to_owned())
+            .collect(),
         started_at,
         driver,
         launches_ended: false,
@@ -314,7 +379,11 @@ pub(crate) fn start(d: &mut Draft<'_>, ask: &StartRun) -> Result<(), Refusal> {
     }));
     for (position, (phase, digest)) in ask.phases.iter().enumerate() {
         let kept = ask.keep.contains(&(phase.id.as_str().to_owned(), digest.clone()));
-        let standing = if kept { Standing::Accepted(Outcome::Ok) } else { Standing::Pending };
+        let standing = if kept {
+            Standing::Accepted(Outcome::Ok)
+        } else {
+            Standing::Pending
+        };
         set_phase(d, &id, position, phase, digest, standing);
     }
     Ok(())
@@ -325,7 +394,14 @@ pub fn may_be_said_before(kind: GateKind) -> bool {
     matches!(kind, GateKind::Partial | GateKind::Review)
 }
 
-fn set_phase(d: &mut Draft<'_>, run: &RunId, position: usize, phase: &Phase, digest: &str, standing: Standing) {
+fn set_phase(
+    d: &mut Draft<'_>,
+    run: &RunId,
+    position: usize,
+    phase: &Phase,
+    digest: &str,
+    standing: Standing,
+) {
     d.push(Event::PhaseSet(PhaseRun {
         run: run.clone(),
         position: u32::try_from(position).unwrap_or(u32::MAX),
@@ -355,8 +431,15 @@ pub(crate) fn take(d: &mut Draft<'_>, id: &RunId, driver_gone: bool) -> Result<(
     }
     let pilot = pilot.id.clone();
     let driver = d.fence();
-    d.push(Event::RunTaken { id: id.clone(), driver });
-    let stale = d.world.claims.get(&pilot).is_some_and(|it| d.world.state(it, d.now()) == State::Stale);
+    d.push(Event::RunTaken {
+        id: id.clone(),
+        driver,
+    });
+    let stale = d
+        .world
+        .claims
+        .get(&pilot)
+        .is_some_and(|it| d.world.state(it, d.now()) == State::Stale);
     if stale {
         let fence = Some(d.fence());
         d.push(Event::ClaimRenewed { id: pilot, fence });
@@ -374,17 +457,32 @@ pub(crate) fn begin_attempt(
 ) -> Result<(), Refusal> {
     let the_run = driven(&d.world, run, driver)?.clone();
     let it = find_phase(&d.world, run, phase)?.clone();
-    let refuse = |verb: &str| Refusal::PhaseState { run: run.clone(), phase: phase.to_owned(), verb: verb.to_owned() };
+    let refuse = |verb: &str| Refusal::PhaseState {
+        run: run.clone(),
+        phase: phase.to_owned(),
+        verb: verb.to_owned(),
+    };
     if it.standing != Standing::Pending || it.waiting.is_some() || the_run.launches_ended {
         return Err(refuse("begin"));
     }
-    let asked = Asked { world: &d.world, ..d.asked };
+    let asked = Asked {
+        world: &d.world,
+        ..d.asked
+    };
     if !matches!(ready(asked, &the_run, &it), Ready::Yes) {
         return Err(refuse("begin"));
     }
-    let busy = the_run.phases.iter().filter_map(|id| phase_of(&d.world, run, id)).filter(|it| is_busy(it)).count();
+    let busy = the_run
+        .phases
+        .iter()
+        .filter_map(|id| phase_of(&d.world, run, id))
+        .filter(|it| is_busy(it))
+        .count();
     if busy >= the_run.jobs.max(1) as usize {
-        return Err(Refusal::JobsFull { run: run.clone(), jobs: the_run.jobs });
+        return Err(Refusal::JobsFull {
+            run: run.clone(),
+            jobs: the_run.jobs,
+        });
     }
     let scope = scope_of(asked, &it).ok_or_else(|| refuse("read the scope of"))?;
     let attempt = AttemptId::mint(d.seq());
@@ -413,20 +511,38 @@ pub(crate) fn begin_attempt(
             (GateKind::Zone, "personal") => Right::Personal,
             _ => continue,
         };
-        d.push(Event::RightGiven { id: claim.clone(), right });
+        d.push(Event::RightGiven {
+            id: claim.clone(),
+            right,
+        });
     }
     let began_at = d.now();
-    let attempt = Attempt { id: attempt, claim, began_at, exit: None, ended_at: None, outcome: None, why: None };
-    d.push(Event::AttemptBegan { run: run.clone(), phase: phase.to_owned(), attempt });
+    let attempt = Attempt {
+        id: attempt,
+        claim,
+        began_at,
+        exit: None,
+        ended_at: None,
+        outcome: None,
+        why: None,
+    };
+    d.push(Event::AttemptBegan {
+        run: run.clone(),
+        phase: phase.to_owned(),
+        attempt,
+    });
     Ok(())
 }
 
 fn find_attempt<'p>(it: &'p PhaseRun, attempt: &AttemptId) -> Result<&'p Attempt, Refusal> {
-    it.attempts.iter().find(|other| other.id == *attempt).ok_or_else(|| Refusal::PhaseState {
-        run: it.run.clone(),
-        phase: it.phase.id.as_str().to_owned(),
-        verb: format!("find the attempt {attempt} of"),
-    })
+    it.attempts
+        .iter()
+        .find(|other| other.id == *attempt)
+        .ok_or_else(|| Refusal::PhaseState {
+            run: it.run.clone(),
+            phase: it.phase.id.as_str().to_owned(),
+            verb: format!("find the attempt {attempt} of"),
+        })
 }
 
 /// Writes down how the process of an attempt ended; the first word stands.
@@ -442,7 +558,12 @@ pub(crate) fn end_attempt(
     let it = find_phase(&d.world, run, phase)?;
     if find_attempt(it, attempt)?.exit.is_none() {
         let (attempt, exit) = (attempt.clone(), exit.clone());
-        d.push(Event::AttemptEnded { run: run.clone(), phase: phase.to_owned(), attempt, exit });
+        d.push(Event::AttemptEnded {
+            run: run.clone(),
+            phase: phase.to_owned(),
+            attempt,
+            exit,
+        });
     }
     Ok(())
 }
@@ -468,7 +589,9 @@ pub(crate) fn judge_attempt(
         (Some(End::Closed { .. }), _) => {
             let result = claim.result.as_ref();
             let outcome = result.map_or(Outcome::Failed, |it| it.status);
-            let said = result.map(|it| it.notes.join("; ")).filter(|notes| !notes.is_empty());
+            let said = result
+                .map(|it| it.notes.join("; "))
+                .filter(|notes| !notes.is_empty());
             let why = said.or_else(|| the_attempt.exit.as_ref().map(said_by));
             (outcome, why.filter(|_| outcome != Outcome::Ok), false)
         }
@@ -482,11 +605,21 @@ pub(crate) fn judge_attempt(
         }
         (None, None) => {
             let verb = "judge the attempt under way of".to_owned();
-            return Err(Refusal::PhaseState { run: run.clone(), phase: phase.to_owned(), verb });
+            return Err(Refusal::PhaseState {
+                run: run.clone(),
+                phase: phase.to_owned(),
+                verb,
+            });
         }
     };
     let (attempt, phase) = (attempt.clone(), phase.to_owned());
-    d.push(Event::AttemptJudged { run: run.clone(), phase: phase.clone(), attempt, outcome, why: why.clone() });
+    d.push(Event::AttemptJudged {
+        run: run.clone(),
+        phase: phase.clone(),
+        attempt,
+        outcome,
+        why: why.clone(),
+    });
     if outcome == Outcome::Failed {
         let why = why.unwrap_or_else(|| "the attempt failed".to_owned());
         failed(d, &the_run, &phase, &claim, &why, by_human);
@@ -498,7 +631,15 @@ pub(crate) fn judge_attempt(
     let found = drift::after(d.asked.policy, &the_run, &it.phase, changed);
     if let Some(finding) = found.into_iter().find(|finding| finding.gate.is_some()) {
         let kind = finding.gate.unwrap_or(GateKind::Architecture);
-        ask(d, &the_run, &phase, kind, &drift_subject(&claim), &finding.why, &finding.known);
+        ask(
+            d,
+            &the_run,
+            &phase,
+            kind,
+            &drift_subject(&claim),
+            &finding.why,
+            &finding.known,
+        );
         return Ok(());
     }
     accept(d, &the_run, &phase);
@@ -526,18 +667,36 @@ pub fn said_by(exit: &Exit) -> String {
 fn failed(d: &mut Draft<'_>, run: &Run, phase: &str, claim: &Claim, why: &str, by_human: bool) {
     breaker::count(d, claim, why);
     let tripped = d.world.works.get(&claim.work).is_some_and(|work| work.tripped);
-    let Some(it) = phase_of(&d.world, &run.id, phase).cloned() else { return };
+    let Some(it) = phase_of(&d.world, &run.id, phase).cloned() else {
+        return;
+    };
     if !by_human && !tripped && !run.launches_ended && it.retries_used < it.phase.retries {
         let factor = 1u64 << it.retries_used.min(16);
         let back_off = Span::from_ms((BACKOFF.as_ms() * factor).min(BACKOFF_MOST.as_ms()));
         let not_before = d.now().plus(back_off);
-        d.push(Event::PhaseRetried { run: run.id.clone(), phase: phase.to_owned(), not_before, counted: true });
+        d.push(Event::PhaseRetried {
+            run: run.id.clone(),
+            phase: phase.to_owned(),
+            not_before,
+            counted: true,
+        });
         return;
     }
-    d.push(Event::PhaseFailed { run: run.id.clone(), phase: phase.to_owned() });
-    let pilot_lives = d.world.claims.get(&run.pilot).is_some_and(|pilot| !pilot.is_terminal());
+    d.push(Event::PhaseFailed {
+        run: run.id.clone(),
+        phase: phase.to_owned(),
+    });
+    let pilot_lives = d
+        .world
+        .claims
+        .get(&run.pilot)
+        .is_some_and(|pilot| !pilot.is_terminal());
     if pilot_lives {
-        let kind = if tripped { GateKind::Breaker } else { GateKind::Failed };
+        let kind = if tripped {
+            GateKind::Breaker
+        } else {
+            GateKind::Failed
+        };
         let attempts = it.attempts.len();
         let known = vec![("Attempts".to_owned(), attempts.to_string())];
         ask(d, run, phase, kind, claim.id.as_str(), why, &known);
@@ -546,7 +705,9 @@ fn failed(d: &mut Draft<'_>, run: &Run, phase: &str, claim: &Claim, why: &str, b
 
 /// Accepts a phase, unless its partial result still has to be asked about.
 fn accept(d: &mut Draft<'_>, run: &Run, phase: &str) {
-    let Some(it) = phase_of(&d.world, &run.id, phase).cloned() else { return };
+    let Some(it) = phase_of(&d.world, &run.id, phase).cloned() else {
+        return;
+    };
     let Some(attempt) = it.last() else { return };
     let Some(outcome) = attempt.outcome else { return };
     if outcome == Outcome::Partial {
@@ -557,13 +718,21 @@ fn accept(d: &mut Draft<'_>, run: &Run, phase: &str) {
                 _ => None,
             });
             let why = text.unwrap_or_else(|| "the result is partial: go on?".to_owned());
-            let known = attempt.why.iter().map(|why| ("Result".to_owned(), why.clone())).collect::<Vec<_>>();
+            let known = attempt
+                .why
+                .iter()
+                .map(|why| ("Result".to_owned(), why.clone()))
+                .collect::<Vec<_>>();
             if !ask(d, run, phase, GateKind::Partial, &subject, &why, &known) {
                 return;
             }
         }
     }
-    d.push(Event::PhaseAccepted { run: run.id.clone(), phase: phase.to_owned(), outcome });
+    d.push(Event::PhaseAccepted {
+        run: run.id.clone(),
+        phase: phase.to_owned(),
+        outcome,
+    });
 }
 
 /// Opens a gate on a phase; `true` when the starter said yes beforehand, which is recorded.
@@ -578,10 +747,17 @@ fn ask(
 ) -> bool {
     if run.yes_to.contains(&kind) && may_be_said_before(kind) {
         let (subject, phase) = (subject.to_owned(), phase.to_owned());
-        d.push(Event::PhaseAllowed { run: run.id.clone(), phase, kind, subject });
+        d.push(Event::PhaseAllowed {
+            run: run.id.clone(),
+            phase,
+            kind,
+            subject,
+        });
         return true;
     }
-    let digest = phase_of(&d.world, &run.id, phase).map(|it| it.digest.clone()).unwrap_or_default();
+    let digest = phase_of(&d.world, &run.id, phase)
+        .map(|it| it.digest.clone())
+        .unwrap_or_default();
     let gate = crate::command::OpenGate {
         about: About::Phase(run.id.clone(), phase.to_owned()),
         kind,
@@ -616,46 +792,79 @@ pub(crate) fn ask_phase(
         ask(d, &the_run, phase, kind, subject, why, known);
         return Ok(());
     }
-    push_gate(d, &crate::command::OpenGate {
-        about: About::Phase(run.clone(), phase.to_owned()),
-        kind,
-        subject: subject.to_owned(),
-        why: why.to_owned(),
-        known: known.to_vec(),
-        shown: shown.to_owned(),
-    });
+    push_gate(
+        d,
+        &crate::command::OpenGate {
+            about: About::Phase(run.clone(), phase.to_owned()),
+            kind,
+            subject: subject.to_owned(),
+            why: why.to_owned(),
+            known: known.to_vec(),
+            shown: shown.to_owned(),
+        },
+    );
     Ok(())
 }
 
 /// What a human's answer does to a phase.
 pub(crate) fn answered(d: &mut Draft<'_>, run: &RunId, phase: &str, gate: &Gate, choice: Choice) {
-    let Some(the_run) = d.world.runs.get(run).cloned() else { return };
-    let Some(it) = phase_of(&d.world, run, phase).cloned() else { return };
+    let Some(the_run) = d.world.runs.get(run).cloned() else {
+        return;
+    };
+    let Some(it) = phase_of(&d.world, run, phase).cloned() else {
+        return;
+    };
     let (run_id, phase_id) = (run.clone(), phase.to_owned());
     match choice {
         Choice::Continue if gate.kind == GateKind::Breaker => {
             let plan = &the_run.plan;
             let key = crate::facts::work::WorkKey::of_phase(plan, phase);
-            d.push(Event::WorkCleared { key, why: format!("continue at {}", gate.id) });
+            d.push(Event::WorkCleared {
+                key,
+                why: format!("continue at {}", gate.id),
+            });
             let not_before = d.now();
-            d.push(Event::PhaseRetried { run: run_id, phase: phase_id, not_before, counted: false });
+            d.push(Event::PhaseRetried {
+                run: run_id,
+                phase: phase_id,
+                not_before,
+                counted: false,
+            });
         }
         Choice::Continue => {
             let (kind, subject) = (gate.kind, gate.subject.clone());
-            d.push(Event::PhaseAllowed { run: run_id, phase: phase_id, kind, subject });
+            d.push(Event::PhaseAllowed {
+                run: run_id,
+                phase: phase_id,
+                kind,
+                subject,
+            });
             if it.standing == Standing::Running && it.last().is_some_and(|it| it.outcome.is_some()) {
                 accept(d, &the_run, phase);
             }
         }
         Choice::Retry => {
             let not_before = d.now();
-            d.push(Event::PhaseRetried { run: run_id, phase: phase_id, not_before, counted: false });
+            d.push(Event::PhaseRetried {
+                run: run_id,
+                phase: phase_id,
+                not_before,
+                counted: false,
+            });
         }
-        Choice::Skip => d.push(Event::PhaseSkipped { run: run_id, phase: phase_id }),
+        Choice::Skip => d.push(Event::PhaseSkipped {
+            run: run_id,
+            phase: phase_id,
+        }),
         // The phase waits on until the driver has taken the changed plan.
         Choice::Adapt => {}
         Choice::Abort => {
-            fail_tree(d, &the_run.pilot, FailedBy::Reject, &format!("aborted at {}", gate.id));
+            fail_tree(
+                d,
+                &the_run.pilot,
+                FailedBy::Reject,
+                &format!("aborted at {}", gate.id),
+            );
             pilot_failed(d, &the_run.pilot);
         }
     }
@@ -673,16 +882,28 @@ pub(crate) fn pilot_failed(d: &mut Draft<'_>, _pilot: &SessId) {
         .collect();
     for id in over {
         withdraw_gates(d, &id, "the run was aborted");
-        d.push(Event::RunEnded { id, end: RunEnd::Aborted });
+        d.push(Event::RunEnded {
+            id,
+            end: RunEnd::Aborted,
+        });
     }
 }
 
 fn withdraw_gates(d: &mut Draft<'_>, run: &RunId, why: &str) {
     let of_run = |gate: &&Gate| matches!(&gate.about, About::Phase(of, _) | About::Run(of) if of == run);
-    let pending: Vec<_> =
-        d.world.gates.values().filter(of_run).filter(|it| it.is_pending()).map(|it| it.id.clone()).collect();
+    let pending: Vec<_> = d
+        .world
+        .gates
+        .values()
+        .filter(of_run)
+        .filter(|it| it.is_pending())
+        .map(|it| it.id.clone())
+        .collect();
     for id in pending {
-        d.push(Event::GateWithdrawn { id, why: why.to_owned() });
+        d.push(Event::GateWithdrawn {
+            id,
+            why: why.to_owned(),
+        });
     }
 }
 
@@ -707,23 +928,41 @@ pub(crate) fn adapt(
     }
     if !d.world.gates.values().any(|gate| wants_adapt(&d.world, gate, id)) {
         let taken_for = "nobody answered a gate of this run with adapt".to_owned();
-        return Err(Refusal::NotHuman { verb: "adapt the plan of a run".to_owned(), taken_for });
+        return Err(Refusal::NotHuman {
+            verb: "adapt the plan of a run".to_owned(),
+            taken_for,
+        });
     }
-    let order: Vec<String> = phases.iter().map(|(phase, _)| phase.id.as_str().to_owned()).collect();
+    let order: Vec<String> = phases
+        .iter()
+        .map(|(phase, _)| phase.id.as_str().to_owned())
+        .collect();
     let dropped = run.phases.iter().filter(|old| !order.contains(old));
     for old in dropped {
         if phase_of(&d.world, id, old).is_some_and(is_busy) {
             let verb = "leave out of the plan".to_owned();
-            return Err(Refusal::PhaseState { run: id.clone(), phase: old.clone(), verb });
+            return Err(Refusal::PhaseState {
+                run: id.clone(),
+                phase: old.clone(),
+                verb,
+            });
         }
     }
-    d.push(Event::RunAdapted { id: id.clone(), digest: digest.to_owned(), phases: order });
+    d.push(Event::RunAdapted {
+        id: id.clone(),
+        digest: digest.to_owned(),
+        phases: order,
+    });
     for (position, (phase, digest)) in phases.iter().enumerate() {
         let old = phase_of(&d.world, id, phase.id.as_str()).cloned();
         match old {
             Some(old) if is_busy(&old) && old.digest != *digest => {
                 let (phase, verb) = (phase.id.as_str().to_owned(), "change".to_owned());
-                return Err(Refusal::PhaseState { run: id.clone(), phase, verb });
+                return Err(Refusal::PhaseState {
+                    run: id.clone(),
+                    phase,
+                    verb,
+                });
             }
             Some(old) if old.digest == *digest => {
                 let standing = match old.standing {
@@ -731,7 +970,12 @@ pub(crate) fn adapt(
                     standing => standing,
                 };
                 let position = u32::try_from(position).unwrap_or(u32::MAX);
-                d.push(Event::PhaseSet(PhaseRun { position, standing, waiting: None, ..old }));
+                d.push(Event::PhaseSet(PhaseRun {
+                    position,
+                    standing,
+                    waiting: None,
+                    ..old
+                }));
             }
             _ => set_phase(d, id, position, phase, digest, Standing::Pending),
         }
@@ -750,10 +994,17 @@ pub(crate) fn record_landing(
     let settled = |phase: &String| phase_of(&d.world, id, phase).is_some_and(|it| it.standing.is_settled());
     if let Some(open) = run.phases.iter().find(|phase| !settled(phase)) {
         let (phase, verb) = (open.clone(), "merge over the unsettled".to_owned());
-        return Err(Refusal::PhaseState { run: id.clone(), phase, verb });
+        return Err(Refusal::PhaseState {
+            run: id.clone(),
+            phase,
+            verb,
+        });
     }
     if run.landings != *landings {
-        d.push(Event::RunLanded { id: id.clone(), landings: landings.clone() });
+        d.push(Event::RunLanded {
+            id: id.clone(),
+            landings: landings.clone(),
+        });
     }
     Ok(())
 }
@@ -769,7 +1020,11 @@ pub(crate) fn end(d: &mut Draft<'_>, id: &RunId, driver: Fence, end: RunEnd) -> 
         && let Some(open) = run.phases.iter().find(|phase| !settled(phase))
     {
         let (phase, verb) = (open.clone(), "finish over the unsettled".to_owned());
-        return Err(Refusal::PhaseState { run: id.clone(), phase, verb });
+        return Err(Refusal::PhaseState {
+            run: id.clone(),
+            phase,
+            verb,
+        });
     }
     withdraw_gates(d, id, "the run ended");
     d.push(Event::RunEnded { id: id.clone(), end });
@@ -791,13 +1046,22 @@ pub(crate) fn cancel(d: &mut Draft<'_>, id: &RunId) -> Result<(), Refusal> {
         }
     } else {
         let of_run = |claim: &&Claim| claim.workflow.as_ref().is_some_and(|of| of.run == *id);
-        let live: Vec<SessId> =
-            d.world.claims.values().filter(of_run).filter(|it| !it.is_terminal()).map(|it| it.id.clone()).collect();
+        let live: Vec<SessId> = d
+            .world
+            .claims
+            .values()
+            .filter(of_run)
+            .filter(|it| !it.is_terminal())
+            .map(|it| it.id.clone())
+            .collect();
         for claim in live {
             fail_tree(d, &claim, FailedBy::Abort, &why);
         }
     }
     withdraw_gates(d, id, "the run was cancelled");
-    d.push(Event::RunEnded { id: id.clone(), end: RunEnd::Cancelled });
+    d.push(Event::RunEnded {
+        id: id.clone(),
+        end: RunEnd::Cancelled,
+    });
     Ok(())
 }

@@ -22,7 +22,10 @@ pub(crate) struct Note {
 impl Note {
     /// From a claim to the one above it, or to the people.
     pub fn to_parent(claim: &Claim, kind: SignalKind, summary: &str) -> Note {
-        let to = claim.parent_satellite.clone().map_or(Address::Human, Address::Session);
+        let to = claim
+            .parent_satellite
+            .clone()
+            .map_or(Address::Human, Address::Session);
         Note {
             from: Sender::Session(claim.id.clone()),
             to,
@@ -35,7 +38,11 @@ impl Note {
 
 /// Sends a message of the rules' own, its summary cut to size and to one line.
 pub(crate) fn tell(d: &mut Draft<'_>, note: Note) -> SigId {
-    let line: String = note.summary.chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
+    let line: String = note
+        .summary
+        .chars()
+        .map(|c| if c.is_control() { ' ' } else { c })
+        .collect();
     let summary: String = line.chars().take(SUMMARY_MAX).collect();
     let id = SigId::mint(d.seq());
     let orphan = match &note.to {
@@ -69,7 +76,8 @@ pub(crate) fn send(
     let sender = match from {
         Some(id) => {
             let claim = who::find(&d.world, id)?;
-            if !owns(asked.caller, claim) && !who::is_ancestor(asked, claim) && !who::is_human_or_plain(asked) {
+            if !owns(asked.caller, claim) && !who::is_ancestor(asked, claim) && !who::is_human_or_plain(asked)
+            {
                 return Err(Refusal::SenderNotYours { from: id.clone() });
             }
             Some(claim.clone())
@@ -83,26 +91,49 @@ pub(crate) fn send(
         ("pilot" | "pilote" | "parent", None) => vec![Address::Human],
         ("pilot" | "pilote", Some(claim)) => {
             let root = d.world.root(claim);
-            vec![if root.id == claim.id { Address::Human } else { session(&root.id) }]
+            vec![if root.id == claim.id {
+                Address::Human
+            } else {
+                session(&root.id)
+            }]
         }
         ("parent", Some(claim)) => vec![claim.parent_satellite.as_ref().map_or(Address::Human, session)],
         ("all", _) => {
             let live = |claim: &&Claim| d.world.state(claim, d.now()).is_live();
             let others = |claim: &&Claim| sender.as_ref().is_none_or(|sender| sender.id != claim.id);
-            d.world.claims.values().filter(live).filter(others).map(|claim| session(&claim.id)).collect()
+            d.world
+                .claims
+                .values()
+                .filter(live)
+                .filter(others)
+                .map(|claim| session(&claim.id))
+                .collect()
         }
         _ => {
             let id = SessId::parse(to).map_err(|_| unknown())?;
             vec![session(&d.world.claims.get(&id).ok_or_else(unknown)?.id)]
         }
     };
-    let from = sender
+    let from = sender.as_ref().map_or_else(
+        || Sender::User(asked.caller.user.clone()),
+        |claim| Sender::Session(claim.id.clone()),
+    );
+    let scope = sender
         .as_ref()
-        .map_or_else(|| Sender::User(asked.caller.user.clone()), |claim| Sender::Session(claim.id.clone()));
-    let scope = sender.as_ref().map(|claim| claim.scope.to_strings()).unwrap_or_default();
+        .map(|claim| claim.scope.to_strings())
+        .unwrap_or_default();
     for to in addresses {
         let (from, scope, summary) = (from.clone(), scope.clone(), summary.to_owned());
-        tell(d, Note { from, to, kind, scope, summary });
+        tell(
+            d,
+            Note {
+                from,
+                to,
+                kind,
+                scope,
+                summary,
+            },
+        );
     }
     Ok(())
 }
@@ -110,7 +141,11 @@ pub(crate) fn send(
 /// Says that signals were received; a second time changes nothing.
 pub(crate) fn ack(d: &mut Draft<'_>, ids: &[SigId]) -> Result<(), Refusal> {
     for id in ids {
-        let signal = d.world.signals.get(id).ok_or_else(|| Refusal::SignalUnknown { id: id.clone() })?;
+        let signal = d
+            .world
+            .signals
+            .get(id)
+            .ok_or_else(|| Refusal::SignalUnknown { id: id.clone() })?;
         if let Address::Session(to) = &signal.to
             && let Some(claim) = d.world.claims.get(to)
         {

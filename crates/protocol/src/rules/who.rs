@@ -15,14 +15,18 @@ pub fn nature(asked: Asked<'_>) -> Nature {
         return caller.nature.clone();
     }
     if caller.token.is_some() {
-        return Nature::Agent { by: "a session token in its environment".to_owned() };
+        return Nature::Agent {
+            by: "a session token in its environment".to_owned(),
+        };
     }
     let owner_of = |claim: &&Claim| {
         let owner = claim.owner.process.as_ref();
         !claim.human && owner.is_some_and(|process| caller.chain.contains(process))
     };
     match asked.world.claims.values().find(owner_of) {
-        Some(claim) => Nature::Agent { by: format!("its descent from the process of {}", claim.id) },
+        Some(claim) => Nature::Agent {
+            by: format!("its descent from the process of {}", claim.id),
+        },
         None => caller.nature.clone(),
     }
 }
@@ -46,11 +50,19 @@ pub fn actor(asked: Asked<'_>) -> Actor {
 /// The claim in whose name the caller acts: the one of its token, else the only one that it owns.
 pub fn own_claim(asked: Asked<'_>) -> Option<&Claim> {
     let by_token = |claim: &&Claim| asked.caller.token.as_ref() == Some(&claim.token);
-    let mut owned = asked.world.owned_by(asked.caller).filter(|claim| !claim.is_terminal());
-    asked.world.claims.values().find(by_token).or_else(|| match (owned.next(), owned.next()) {
-        (Some(only), None) => Some(only),
-        _ => None,
-    })
+    let mut owned = asked
+        .world
+        .owned_by(asked.caller)
+        .filter(|claim| !claim.is_terminal());
+    asked
+        .world
+        .claims
+        .values()
+        .find(by_token)
+        .or_else(|| match (owned.next(), owned.next()) {
+            (Some(only), None) => Some(only),
+            _ => None,
+        })
 }
 
 /// Refuses all but humans.
@@ -60,7 +72,10 @@ pub fn must_be_human(asked: Asked<'_>, verb: &str) -> Result<(), Refusal> {
         Nature::Agent { by } => format!("an agent, by {by}"),
         Nature::Plain => "a script: nothing was signed and no code was typed".to_owned(),
     };
-    Err(Refusal::NotHuman { verb: verb.to_owned(), taken_for })
+    Err(Refusal::NotHuman {
+        verb: verb.to_owned(),
+        taken_for,
+    })
 }
 
 /// Whether the caller is a human or a plain caller.
@@ -70,7 +85,10 @@ pub fn is_human_or_plain(asked: Asked<'_>) -> bool {
 
 /// Whether the caller owns a claim above this one.
 pub fn is_ancestor(asked: Asked<'_>, claim: &Claim) -> bool {
-    asked.world.ancestors(claim).any(|ancestor| owns(asked.caller, ancestor))
+    asked
+        .world
+        .ancestors(claim)
+        .any(|ancestor| owns(asked.caller, ancestor))
 }
 
 /// Lets the claim's owner, an ancestor, plain callers and humans pass.
@@ -78,14 +96,21 @@ pub fn may_act(asked: Asked<'_>, claim: &Claim, verb: &str) -> Result<(), Refusa
     if owns(asked.caller, claim) || is_ancestor(asked, claim) || is_human_or_plain(asked) {
         return Ok(());
     }
-    Err(Refusal::NotOwner { id: claim.id.clone(), verb: verb.to_owned(), owner: claim.owner.clone() })
+    Err(Refusal::NotOwner {
+        id: claim.id.clone(),
+        verb: verb.to_owned(),
+        owner: claim.owner.clone(),
+    })
 }
 
 /// The satellite that the caller is, or descends from, if it is one.
 pub fn satellite_of(asked: Asked<'_>) -> Option<&Claim> {
     asked.world.owned_by(asked.caller).find(|claim| {
         let line = std::iter::once(*claim).chain(asked.world.ancestors(claim));
-        !claim.is_terminal() && line.into_iter().any(|claim| claim.kind_of == ClaimType::Satellite)
+        !claim.is_terminal()
+            && line
+                .into_iter()
+                .any(|claim| claim.kind_of == ClaimType::Satellite)
     })
 }
 
@@ -99,5 +124,8 @@ pub fn pauser(asked: Asked<'_>) -> Pauser {
 
 /// Finds a claim, or refuses.
 pub fn find<'w>(world: &'w World, id: &SessId) -> Result<&'w Claim, Refusal> {
-    world.claims.get(id).ok_or_else(|| Refusal::ClaimUnknown { id: id.to_string() })
+    world
+        .claims
+        .get(id)
+        .ok_or_else(|| Refusal::ClaimUnknown { id: id.to_string() })
 }

@@ -1,3 +1,6 @@
 //! The rules of the facts, from outside.
 
+mod oracle;
+mod path;
 mod scope;
+mod zone;

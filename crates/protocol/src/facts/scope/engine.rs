@@ -5,11 +5,12 @@
 //! is determinised on the way, set by set, up to a fixed number of sets.
 
 use std::collections::{HashMap, HashSet};
+use std::rc::Rc;
 
 use super::entry::{Part, Piece};
 
-/// A letter that no machine mentions: it stands for all of those.
-const OTHER: char = '\u{10FFFF}';
+/// A letter that no machine mentions, as entries refuse control characters: it stands for all those.
+const OTHER: char = '\u{1}';
 
 /// The letters on which a machine moves.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -203,7 +204,7 @@ fn add_all_but(drafts: &mut Vec<Draft>, end: &str) {
         let off = (Class::Except(letter), free);
         drafts.push(Draft {
             moves: [Some(on), Some(off)],
-            skip: Some(free),
+            skip: Some(free + 1),
             ..Draft::default()
         });
     }
@@ -459,15 +460,15 @@ impl Seen {
     }
 }
 
+/// A machine, by its place among those that take away, and one of its states.
+type Member = (u32, u32);
+
 /// The machines that take away, determinised together as far as a walk needs it.
 struct Sets<'a> {
     taken: &'a [&'a Machine],
-    /// The machine and the state behind each bit of a set.
-    bits: Vec<(u32, u32)>,
-    offsets: Vec<usize>,
-    words: usize,
-    rows: Vec<u64>,
-    known: HashMap<Box<[u64]>, u32>,
+    /// Each set by its number: machines and their states, in order.
+    sets: Vec<Rc<[Member]>>,
+    known: HashMap<Rc<[Member]>, u32>,
     accepts: Vec<bool>,
     /// The letters that some taken machine tells apart, and `OTHER`, never `/`.
     letters: Vec<char>,
@@ -481,29 +482,24 @@ const NOTHING_LEFT: u32 = 1;
 
 impl<'a> Sets<'a> {
     fn new(taken: &'a [&'a Machine], sets_max: usize) -> Self {
-        let (mut bits, mut offsets, mut letters) = (Vec::new(), Vec::new(), Vec::new());
-        for (index, machine) in taken.iter().enumerate() {
-            offsets.push(bits.len());
-            bits.extend((0..machine.len() as u32).map(|state| (index as u32, state)));
-            letters.extend(machine.moves.iter().filter_map(|(class, _)| match class {
+        let moves = taken.iter().flat_map(|machine| &machine.moves);
+        let mut letters: Vec<char> = moves
+            .filter_map(|(class, _)| match class {
                 Class::Only('/') | Class::Any => None,
                 Class::Only(letter) | Class::Except(letter) => Some(*letter),
-            }));
-        }
+            })
+            .collect();
         letters.sort_unstable();
         letters.dedup();
         letters.push(OTHER);
-        let words = bits.len().div_ceil(64);
+        let (sets, known, accepts, steps) = Default::default();
         Self {
             taken,
-            bits,
-            offsets,
-            words,
-            rows: Vec::new(),
-            known: HashMap::new(),
-            accepts: Vec::new(),
+            sets,
+            known,
+            accepts,
             letters,
-            steps: Vec::new(),
+            steps,
             sets_max,
         }
     }
@@ -512,11 +508,7 @@ impl<'a> Sets<'a> {
         if self.taken.iter().any(|machine| machine.all[0]) {
             return None;
         }
-        let mut row = vec![0; self.words];
-        self.offsets
-            .iter()
-            .for_each(|bit| row[bit / 64] |= 1 << (bit % 64));
-        Some(self.number(row))
+        Some(self.number((0..self.taken.len() as u32).map(|machine| (machine, 0)).collect()))
     }
 
     fn accepts(&self, set: u32) -> bool {
@@ -539,52 +531,43 @@ impl<'a> Sets<'a> {
         if self.steps[at] == UNKNOWN {
             self.steps[at] = match self.moved(set, letter) {
                 None => NOTHING_LEFT,
-                Some(row) => self.number(row) + 2,
+                Some(members) => self.number(members) + 2,
             };
-            if self.accepts.len() > self.sets_max {
+            if self.sets.len() > self.sets_max {
                 return Err(PastLimit);
             }
         }
         Ok(self.steps[at].checked_sub(2))
     }
 
-    fn moved(&self, set: u32, letter: char) -> Option<Vec<u64>> {
-        let mut row = vec![0; self.words];
-        for (machine, state) in self.members(set) {
+    fn moved(&self, set: u32, letter: char) -> Option<Vec<Member>> {
+        let mut moved = Vec::new();
+        for &(machine, state) in &*self.sets[set as usize] {
             let taker = self.taken[machine as usize];
             for &(class, target) in taker.moves(state) {
                 if class.admits(letter) {
                     if taker.all[target as usize] {
                         return None;
                     }
-                    let bit = self.offsets[machine as usize] + target as usize;
-                    row[bit / 64] |= 1 << (bit % 64);
+                    moved.push((machine, target));
                 }
             }
         }
-        Some(row)
+        moved.sort_unstable();
+        moved.dedup();
+        Some(moved)
     }
 
-    fn members(&self, set: u32) -> impl Iterator<Item = (u32, u32)> {
-        let row = &self.rows[set as usize * self.words..][..self.words];
-        row.iter().enumerate().flat_map(move |(index, word)| {
-            let some = |word: u64| (word != 0).then_some(word);
-            let rest = std::iter::successors(some(*word), move |word| some(word & (word - 1)));
-            rest.map(move |word| self.bits[index * 64 + word.trailing_zeros() as usize])
-        })
-    }
-
-    fn number(&mut self, row: Vec<u64>) -> u32 {
-        if let Some(known) = self.known.get(&row[..]) {
+    fn number(&mut self, members: Vec<Member>) -> u32 {
+        if let Some(known) = self.known.get(&members[..]) {
             return *known;
         }
-        let set = self.accepts.len() as u32;
-        self.rows.extend(&row);
-        self.known.insert(row.into(), set);
-        let accepts = self
-            .members(set)
-            .any(|(machine, state)| self.taken[machine as usize].accepts[state as usize]);
-        self.accepts.push(accepts);
+        let set = self.sets.len() as u32;
+        let accepts = |(machine, state): &Member| self.taken[*machine as usize].accepts[*state as usize];
+        self.accepts.push(members.iter().any(accepts));
+        let members: Rc<[Member]> = members.into();
+        self.sets.push(Rc::clone(&members));
+        self.known.insert(members, set);
         self.steps
             .resize(self.steps.len() + self.letters.len() + 1, UNKNOWN);
         set

@@ -13,6 +13,7 @@ pub struct Entry {
     text: String,
     minus: bool,
     directory: bool,
+    fold: Fold,
     parts: Vec<Part>,
     /// What tells patterns apart: the plain names, or, for a glob, the escaped components.
     key: String,
@@ -40,7 +41,7 @@ pub(super) enum Piece {
 }
 
 impl Entry {
-    pub(super) fn parse(text: &str, fold: Fold) -> Result<Self, ScopeError> {
+    pub(in crate::facts) fn parse(text: &str, fold: Fold) -> Result<Self, ScopeError> {
         if text.chars().any(char::is_control) {
             return Err(ScopeError::Control(text.into()));
         }
@@ -74,28 +75,33 @@ impl Entry {
                 part => parts.push(Part::parse(part)),
             }
         }
-        let entry = Self::new(text.into(), minus, pattern.ends_with('/'), parts);
+        let entry = Self::new(text.into(), minus, pattern.ends_with('/'), fold, parts);
         if entry.is_glob() && entry.key.chars().count() > limits::GLOB_CHARS {
             return Err(ScopeError::TooComplex(text.into()));
         }
         Ok(entry)
     }
 
-    /// Builds a pattern at any depth, with all below; `but` is what the name may not end with.
+    /// Builds a name at any depth, with all below; with `but`, any name that starts so and does not
+    /// go on like that.
     pub(in crate::facts) fn at_any_depth(name: &str, but: Option<&'static str>) -> Self {
-        let last = match but {
-            None => Part::Literal(name.into()),
-            Some(end) => Part::Pattern(name.chars().map(Piece::Char).chain([Piece::But(end)]).collect()),
+        let (text, last) = match but {
+            None => (format!("**/{name}/"), Part::Literal(name.into())),
+            Some(end) => {
+                let pieces = name.chars().map(Piece::Char).chain([Piece::But(end)]).collect();
+                (format!("**/{name}*/"), Part::Pattern(pieces))
+            }
         };
-        Self::new(
-            format!("**/{name}{}/", but.map_or("", |_| "*")),
-            false,
-            true,
-            vec![Part::Deep, last],
-        )
+        Self::new(text, false, true, Fold::Exact, vec![Part::Deep, last])
     }
 
-    fn new(text: String, minus: bool, directory: bool, parts: Vec<Part>) -> Self {
+    /// Returns the entry as a side that folds case reads it.
+    pub(in crate::facts) fn folded(&self) -> Self {
+        let parts = self.parts.iter().map(Part::folded).collect();
+        Self::new(self.text.clone(), self.minus, self.directory, Fold::Case, parts)
+    }
+
+    fn new(text: String, minus: bool, directory: bool, fold: Fold, parts: Vec<Part>) -> Self {
         let names = parts.iter().map(|part| match part {
             Part::Literal(name) => Some(name.as_str()),
             Part::Pattern(_) | Part::Deep => None,
@@ -108,6 +114,7 @@ impl Entry {
             text,
             minus,
             directory,
+            fold,
             parts,
             key,
             machine: OnceLock::new(),
@@ -122,6 +129,10 @@ impl Entry {
     /// Says whether the entry is written as a file: no glob, no trailing slash.
     pub fn names_a_file(&self) -> bool {
         !self.minus && !self.directory && !self.is_glob() && !self.parts.is_empty()
+    }
+
+    pub(in crate::facts) fn fold(&self) -> Fold {
+        self.fold
     }
 
     /// Says whether the entry takes paths away: `!src/gen/`.
@@ -199,14 +210,14 @@ impl Entry {
     /// Says whether every path of `other` certainly lies under this entry; a no is not certain.
     pub(super) fn plainly_holds(&self, other: &Self) -> bool {
         match self.literal_key() {
-            Some(place) if place.is_empty() => true,
+            Some("") => true,
             Some(place) => path::lies_in(&other.literal_prefix(), place),
             None => self.parts == other.parts && self.reaches_below() == other.reaches_below(),
         }
     }
 
     /// Says exactly whether two entries without a pattern share a path; `None` if one has any.
-    pub(super) fn literals_meet(&self, other: &Self) -> Option<bool> {
+    pub(in crate::facts) fn literals_meet(&self, other: &Self) -> Option<bool> {
         let (mine, theirs) = (self.literal_key()?, other.literal_key()?);
         Some(path::lies_in(mine, theirs) || path::lies_in(theirs, mine))
     }
@@ -217,13 +228,13 @@ impl Entry {
             .get_or_init(|| Machine::new(&self.parts, self.reaches_below()))
     }
 
-    /// Returns what tells entries apart.
-    pub(super) fn canonical(&self) -> (bool, bool, &str, bool) {
+    /// Returns what tells entries apart: exclusion, glob, compared text, written as a directory.
+    pub(in crate::facts) fn canonical(&self) -> (bool, bool, &str, bool) {
         (self.minus, self.is_glob(), &self.key, self.directory)
     }
 
     /// Returns the compared key of an entry without a pattern.
-    fn literal_key(&self) -> Option<&str> {
+    pub(in crate::facts) fn literal_key(&self) -> Option<&str> {
         (!self.is_glob()).then_some(&self.key)
     }
 
@@ -247,14 +258,29 @@ impl Part {
             };
             pieces.push(piece);
         }
-        let plain = |piece: &Piece| match piece {
-            Piece::Char(letter) => Some(*letter),
-            Piece::One | Piece::Run | Piece::But(_) => None,
-        };
-        match pieces.iter().map(plain).collect() {
+        match pieces.iter().map(Piece::letter).collect() {
             Some(name) => Self::Literal(name),
             None => Self::Pattern(pieces),
         }
+    }
+
+    fn folded(&self) -> Self {
+        let fold = |text: &str| path::compared(text, Fold::Case).into_owned();
+        let Self::Pattern(pieces) = self else {
+            return match self {
+                Self::Literal(name) => Self::Literal(fold(name)),
+                part => part.clone(),
+            };
+        };
+        let alike = |a: &Piece, b: &Piece| matches!((a, b), (Piece::Char(_), Piece::Char(_)));
+        let runs = pieces.chunk_by(alike).flat_map(|run| match run {
+            [Piece::Char(_), ..] => {
+                let text: String = run.iter().filter_map(Piece::letter).collect();
+                fold(&text).chars().map(Piece::Char).collect()
+            }
+            special => special.to_vec(),
+        });
+        Self::Pattern(runs.collect())
     }
 
     /// Returns the characters before the first special one.
@@ -262,13 +288,7 @@ impl Part {
         match self {
             Self::Literal(name) => name.clone(),
             Self::Deep => String::new(),
-            Self::Pattern(pieces) => pieces
-                .iter()
-                .map_while(|piece| match piece {
-                    Piece::Char(letter) => Some(*letter),
-                    Piece::One | Piece::Run | Piece::But(_) => None,
-                })
-                .collect(),
+            Self::Pattern(pieces) => pieces.iter().map_while(Piece::letter).collect(),
         }
     }
 
@@ -297,6 +317,13 @@ impl Part {
 }
 
 impl Piece {
+    fn letter(&self) -> Option<char> {
+        match self {
+            Self::Char(letter) => Some(*letter),
+            Self::One | Self::Run | Self::But(_) => None,
+        }
+    }
+
     fn escaped(&self) -> String {
         match self {
             Self::Char(letter @ ('*' | '?' | '\\')) => format!("\\{letter}"),

@@ -31,7 +31,7 @@ mod limits {
     /// Characters of all entries with a pattern.
     pub const GLOBS_CHARS: usize = 8 * 1024;
     /// Sets of states to which the exclusions may be determinised.
-    pub const SETS: usize = 4096;
+    pub const SETS: usize = 16 * 1024;
     /// States of the entries with their exclusions that one word alone reaches.
     pub const WORDS: usize = 64 * 1024;
     /// Such states that many words reach; two scopes meet in at most the square of it.
@@ -172,17 +172,13 @@ impl Scope {
         self.exclusions().any(|entry| entry.matches(key))
     }
 
-    /// Returns the scope with at least this folding. An entry stays legal when its case is folded.
+    /// Returns the scope with at least this folding.
     pub(super) fn folded(&self, fold: Fold) -> Cow<'_, Self> {
         if fold <= self.fold {
             return Cow::Borrowed(self);
         }
-        let entries = self
-            .entries
-            .iter()
-            .map(|entry| Entry::parse(entry.as_str(), fold).unwrap_or_else(|_| entry.clone()));
         Cow::Owned(Self {
-            entries: entries.collect(),
+            entries: self.entries.iter().map(Entry::folded).collect(),
             fold,
         })
     }
@@ -322,7 +318,10 @@ impl Scope {
 
     /// Returns the entries that name files, without the folders and globs; `None` when there is none.
     pub fn files(&self) -> Option<Self> {
-        let kept = self.entries.iter().filter(|entry| entry.is_exclusion() || entry.names_a_file());
+        let kept = self
+            .entries
+            .iter()
+            .filter(|entry| entry.is_exclusion() || entry.names_a_file());
         Self::parse(kept.map(Entry::as_str), self.fold).ok()
     }
 
@@ -332,6 +331,14 @@ impl Scope {
         entries.dedup();
         entries
     }
+}
+
+/// Says whether these entries can be taken away from anything without passing the limits.
+pub(super) fn can_be_taken<'a>(entries: impl IntoIterator<Item = &'a Entry>) -> bool {
+    let taken: Vec<_> = entries.into_iter().map(Entry::machine).collect();
+    let root = Machine::new(&[], true);
+    engine::measure(&root, &taken, limits::SETS, limits::WORDS)
+        .is_ok_and(|(_, by_many)| by_many <= limits::LOOPS)
 }
 
 impl PartialEq for Scope {
