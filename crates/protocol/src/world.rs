@@ -322,7 +322,7 @@ pub fn green_key(repo: &str, command: &str) -> String {
 pub enum Pick {
     /// This claim, with its line.
     Claim(SessId),
-    /// Ids that begin like this, into [`World::taken`].
+    /// Ids that could be composed now with this slug, into [`World::taken`].
     Ids(String),
     /// Everything below this claim, with the locks and pending gates of each.
     Tree(SessId),
@@ -365,6 +365,8 @@ pub enum Pick {
     AllMail,
     /// This run, with its pilot's line.
     Run(RunId),
+    /// Everything below the pilot of this run.
+    Crew(RunId),
     /// Every phase of this run, and the claims of each one's last attempt.
     Phases(RunId),
     /// These phases of this run, with their needs and the claim of the last attempt.

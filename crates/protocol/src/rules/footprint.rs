@@ -112,7 +112,7 @@ pub fn of(command: &Command, caller: &Caller) -> Footprint {
                 Pick::GatesOfRun(run.clone()),
             ]);
             if let Command::CancelRun { .. } = command {
-                picks.push(Pick::PendingGates);
+                picks.extend([Pick::Crew(run.clone()), Pick::PendingGates]);
             }
         }
     }
