@@ -149,6 +149,18 @@ impl Zones {
         }
         zones.add(Zone::Project, lists.project.iter().flatten())?;
         zones.add(Zone::Secret, lists.secret.iter().flatten())?;
+        // Names only add up, and the built-in patterns are known to be small: configured globs multiply.
+        let configured = [&lists.kernel, &lists.personal, &lists.project, &lists.secret];
+        let configured: Vec<_> = configured.into_iter().flatten().flatten().collect();
+        let globs = zones
+            .rules
+            .iter()
+            .map(|rule| &rule.entry)
+            .filter(|entry| entry.is_glob());
+        let globs = globs.filter(|entry| configured.iter().any(|pattern| *pattern == entry.as_str()));
+        if !can_be_taken(globs) {
+            return Err(ZoneError::TooComplex);
+        }
         let names = SECRET_NAMES.iter().map(|name| Entry::at_any_depth(name, None));
         for entry in names.chain([Entry::at_any_depth(".env.", Some("example"))]) {
             let entry = if fold == Fold::Case { entry.folded() } else { entry };
@@ -162,10 +174,7 @@ impl Zones {
             let weight = |rule: &Rule| (secret(rule), rule.entry.depth(), rule.zone);
             weight(b).cmp(&weight(a))
         });
-        match can_be_taken(zones.rules.iter().map(|rule| &rule.entry)) {
-            true => Ok(zones),
-            false => Err(ZoneError::TooComplex),
-        }
+        Ok(zones)
     }
 
     fn add<I>(&mut self, zone: Zone, patterns: I) -> Result<(), ZoneError>

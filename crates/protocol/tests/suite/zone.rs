@@ -281,6 +281,7 @@ fn scopes_overlap_only_where_both_cover() {
         ("*", "KERNEL.*", true),
         ("*", "KERNEL.?d", true),
         ("*.md !K*", "KERNEL*", false),
+        ("agents?x", "agents?x", false),
         ("src !src/*", "src/*", false),
         ("src !src/a", "src/a src/.env", false),
     ] {

@@ -235,19 +235,10 @@ impl Scope {
 
     fn holds(&self, wanted: &Entry, other: &Self) -> bool {
         let near = |entry: &&Entry| entry.may_overlap(wanted);
-        let given: Vec<_> = other.exclusions().filter(near).collect();
-        let known = |taken: &&Entry| given.iter().any(|entry| entry.plainly_holds(taken));
-        let denied: Vec<_> = self
-            .exclusions()
-            .filter(near)
-            .filter(|taken| !known(taken))
-            .collect();
-        let given: Vec<_> = given.into_iter().map(Entry::machine).collect();
+        let given: Vec<_> = other.exclusions().filter(near).map(Entry::machine).collect();
         let none = |wanted: &[&Machine], taken: &[&Machine]| find(wanted, taken, limits::SETS) == Ok(None);
-        if denied
-            .iter()
-            .any(|entry| !none(&[wanted.machine(), entry.machine()], &given))
-        {
+        let mut denied = self.exclusions().filter(near);
+        if denied.any(|entry| !none(&[wanted.machine(), entry.machine()], &given)) {
             return false;
         }
         if self.additions().any(|entry| entry.plainly_holds(wanted)) {
