@@ -25,7 +25,11 @@ pub struct Reading {
 impl Clock {
     /// A clock that stands still until it is turned.
     pub fn by_hand(wall: i64) -> Clock {
-        Clock::Hand(Arc::new(Mutex::new(Reading { boot: "hand".to_owned(), tick: 1_000_000, wall })))
+        Clock::Hand(Arc::new(Mutex::new(Reading {
+            boot: "hand".to_owned(),
+            tick: 1_000_000,
+            wall,
+        })))
     }
 
     /// Turns a clock on by so many milliseconds; the system's cannot be turned.
@@ -41,7 +45,10 @@ impl Clock {
     pub fn read(&self) -> Reading {
         match self {
             Clock::System => system(),
-            Clock::Hand(reading) => reading.lock().unwrap_or_else(std::sync::PoisonError::into_inner).clone(),
+            Clock::Hand(reading) => reading
+                .lock()
+                .unwrap_or_else(std::sync::PoisonError::into_inner)
+                .clone(),
         }
     }
 }

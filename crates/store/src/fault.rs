@@ -73,7 +73,11 @@ impl fmt::Display for Fault {
                 write!(f, "the store has schema {found}; this brain knows up to {known}")
             }
             Fault::Filesystem { path, kind } => {
-                write!(f, "{} lies on {kind}, which cannot keep a store safe", path.display())
+                write!(
+                    f,
+                    "{} lies on {kind}, which cannot keep a store safe",
+                    path.display()
+                )
             }
             Fault::Replaced(path) => write!(f, "{} was replaced or removed while in use", path.display()),
             Fault::Disk { doing, why } => write!(f, "the disk refused while {doing}: {why}"),

@@ -6,6 +6,7 @@
 pub mod clock;
 pub mod conformance;
 mod fault;
+pub mod load;
 mod memory;
 mod sqlite;
 
@@ -129,9 +130,18 @@ pub fn submit(store: &mut dyn Store, request: Request<'_>, command: &Command) ->
     let key = request.key.map(|key| format!("{}/{key}", request.caller.user));
     picks.extend(key.iter().cloned().map(Pick::Key));
     let decide = |world: &World, now: Instant| {
-        let asked = Asked { world, caller: request.caller, policy: request.policy, now };
+        let asked = Asked {
+            world,
+            caller: request.caller,
+            policy: request.policy,
+            now,
+        };
         let events = rules::decide(asked, command)?;
-        Ok(Decided { actor: who::actor(asked), key: key.clone(), events })
+        Ok(Decided {
+            actor: who::actor(asked),
+            key: key.clone(),
+            events,
+        })
     };
     store.transact(&picks, sync_of(command), &decide)
 }

@@ -120,8 +120,18 @@ pub trait Source {
 /// Loads what the picks name.
 pub fn load(source: &mut dyn Source, picks: &Footprint, now: Instant) -> Result<World, Fault> {
     let (head, fence, halt) = source.base()?;
-    let world = World { head, fence, halt, ..World::default() };
-    let mut loader = Loader { source, world, absent: BTreeSet::new(), trees: BTreeSet::new() };
+    let world = World {
+        head,
+        fence,
+        halt,
+        ..World::default()
+    };
+    let mut loader = Loader {
+        source,
+        world,
+        absent: BTreeSet::new(),
+        trees: BTreeSet::new(),
+    };
     for pick in picks {
         loader.pick(pick, now)?;
     }
@@ -160,7 +170,9 @@ impl Loader<'_> {
                 }
                 self.each(Claims::OwnedBy(caller))
             }
-            Pick::Locks(paths) => paths.iter().try_for_each(|path| self.locks(Locks::Touching(path))),
+            Pick::Locks(paths) => paths
+                .iter()
+                .try_for_each(|path| self.locks(Locks::Touching(path))),
             Pick::AllLocks => self.locks(Locks::All),
             Pick::Live => self.each(Claims::Live),
             Pick::AllClaims => self.each(Claims::All),
@@ -177,7 +189,9 @@ impl Loader<'_> {
             Pick::GatesOfRun(run) => self.gates(Gates::OfRun(run)),
             Pick::Work(scope) => {
                 let works = self.source.works(scope)?;
-                self.world.works.extend(works.into_iter().map(|work| (work.key.clone(), work)));
+                self.world
+                    .works
+                    .extend(works.into_iter().map(|work| (work.key.clone(), work)));
                 Ok(())
             }
             Pick::WorkOf(key) => self.work(key),
@@ -274,7 +288,9 @@ impl Loader<'_> {
                 continue;
             }
             self.claim(&id)?;
-            let Some(claim) = self.world.claims.get(&id) else { continue };
+            let Some(claim) = self.world.claims.get(&id) else {
+                continue;
+            };
             let (live, workflow) = (!claim.is_terminal(), claim.workflow.clone());
             if live {
                 self.locks(Locks::Of(&Holder::Claim(id.clone())))?;
@@ -346,7 +362,9 @@ impl Loader<'_> {
 
     /// A run with its lease and its pilot's line; the pilot.
     fn run(&mut self, id: &RunId) -> Result<Option<SessId>, Fault> {
-        let Some(run) = self.source.run(id)? else { return Ok(None) };
+        let Some(run) = self.source.run(id)? else {
+            return Ok(None);
+        };
         let pilot = run.pilot.clone();
         self.claim(&pilot)?;
         self.lease(Lease::Driver(id.clone()))?;
@@ -377,7 +395,12 @@ impl Loader<'_> {
     /// A phase, its needs, and the claim of each one's last attempt with all below it.
     fn phase_whole(&mut self, run: &RunId, id: &str) -> Result<(), Fault> {
         for phase in self.source.phases(run, Phases::One(id))? {
-            let needs: Vec<String> = phase.phase.needs.iter().map(|need| need.as_str().to_owned()).collect();
+            let needs: Vec<String> = phase
+                .phase
+                .needs
+                .iter()
+                .map(|need| need.as_str().to_owned())
+                .collect();
             for need in needs {
                 for need in self.source.phases(run, Phases::One(&need))? {
                     if let Some(last) = need.last() {

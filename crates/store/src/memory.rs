@@ -42,7 +42,13 @@ struct State {
 impl Memory {
     /// An empty store on this clock.
     pub fn new(clock: Clock) -> Memory {
-        Memory { shared: Arc::new(Shared { state: Mutex::default(), moved: Condvar::new(), clock }) }
+        Memory {
+            shared: Arc::new(Shared {
+                state: Mutex::default(),
+                moved: Condvar::new(),
+                clock,
+            }),
+        }
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
@@ -58,7 +64,11 @@ impl Shared {
             state.boots.push(reading.boot);
             state.boots.len() - 1
         });
-        Instant { era: era as u32 + 1, tick: reading.tick, wall: reading.wall }
+        Instant {
+            era: era as u32 + 1,
+            tick: reading.tick,
+            wall: reading.wall,
+        }
     }
 }
 
@@ -77,7 +87,13 @@ impl Store for Memory {
         let mut entries = Vec::new();
         for event in decided.events {
             let (actor, key) = (decided.actor.clone(), decided.key.clone());
-            let entry = Entry { seq: state.world.head + 1, at: now, actor, key, event };
+            let entry = Entry {
+                seq: state.world.head + 1,
+                at: now,
+                actor,
+                key,
+                event,
+            };
             state.world.apply(&entry);
             entries.push(entry);
         }
@@ -98,14 +114,20 @@ impl Store for Memory {
         let wanted = |entry: &&Entry| {
             entry.seq > after
                 && only.since_wall.is_none_or(|since| entry.at.wall >= since)
-                && only.claim.as_ref().is_none_or(|claim| entry.event.claim() == Some(claim))
+                && only
+                    .claim
+                    .as_ref()
+                    .is_none_or(|claim| entry.event.claim() == Some(claim))
         };
         Ok(state.journal.iter().filter(wanted).take(limit).cloned().collect())
     }
 
     fn wait(&mut self, after: Seq, at_most: Duration) -> Result<Seq, Fault> {
         let state = self.state();
-        let waited = self.shared.moved.wait_timeout_while(state, at_most, |state| state.world.head <= after);
+        let waited = self
+            .shared
+            .moved
+            .wait_timeout_while(state, at_most, |state| state.world.head <= after);
         let (state, _) = waited.unwrap_or_else(PoisonError::into_inner);
         Ok(state.world.head)
     }
@@ -114,7 +136,11 @@ impl Store for Memory {
         let mut state = self.state();
         let now = self.shared.now(&mut state);
         let touched = leases.iter().map(|(lease, fence)| {
-            let pushed = Until { fence: *fence, touched: now, until: now.plus(until) };
+            let pushed = Until {
+                fence: *fence,
+                touched: now,
+                until: now.plus(until),
+            };
             match state.world.leases.get(lease) {
                 Some(held) if held.fence != *fence => false,
                 None if *fence != Fence(0) => false,
@@ -148,11 +174,21 @@ impl Source for State {
             Claims::Live => !claim.is_terminal(),
             Claims::All => true,
         };
-        Ok(self.world.claims.values().filter(wanted).map(|claim| claim.id.clone()).collect())
+        Ok(self
+            .world
+            .claims
+            .values()
+            .filter(wanted)
+            .map(|claim| claim.id.clone())
+            .collect())
     }
 
     fn ids(&mut self, prefix: &str) -> Result<Vec<SessId>, Fault> {
-        let ids = self.world.claims.keys().filter(|id| id.as_str().starts_with(prefix));
+        let ids = self
+            .world
+            .claims
+            .keys()
+            .filter(|id| id.as_str().starts_with(prefix));
         Ok(ids.cloned().collect())
     }
 
@@ -188,8 +224,7 @@ impl Source for State {
     }
 
     fn mail(&mut self, to: Option<&Address>) -> Result<Vec<Signal>, Fault> {
-        let wanted =
-            |signal: &&Signal| signal.acked_at.is_none() && to.is_none_or(|to| signal.to == *to);
+        let wanted = |signal: &&Signal| signal.acked_at.is_none() && to.is_none_or(|to| signal.to == *to);
         Ok(self.world.signals.values().filter(wanted).cloned().collect())
     }
 
@@ -198,7 +233,13 @@ impl Source for State {
     }
 
     fn works(&mut self, scope: &Scope) -> Result<Vec<Work>, Fault> {
-        Ok(self.world.works.values().filter(|work| may_meet(&work.scope, scope)).cloned().collect())
+        Ok(self
+            .world
+            .works
+            .values()
+            .filter(|work| may_meet(&work.scope, scope))
+            .cloned()
+            .collect())
     }
 
     fn run(&mut self, id: &RunId) -> Result<Option<Run>, Fault> {

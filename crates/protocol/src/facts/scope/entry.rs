@@ -131,7 +131,8 @@ impl Entry {
         !self.minus && !self.directory && !self.is_glob() && !self.parts.is_empty()
     }
 
-    pub(in crate::facts) fn fold(&self) -> Fold {
+    /// Returns whether the entry's comparison folds case.
+    pub fn fold(&self) -> Fold {
         self.fold
     }
 

@@ -1,0 +1,139 @@
+//! Opening the file: what SQLite must be told, and where it may not lie.
+
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant as Stopwatch};
+
+use rusqlite::config::DbConfig;
+use rusqlite::{Connection, ErrorCode, OpenFlags};
+
+use crate::Fault;
+
+/// The pause between two tries for the write turn, constant so that nobody starves (R23).
+const PAUSE: Duration = Duration::from_micros(700);
+
+/// The write-ahead log is folded back above this many bytes: 64 frames of 4 KiB (R24).
+const LOG_MOST: u64 = 64 * 4120;
+
+/// Opens a connection and tells SQLite how to behave.
+pub fn open(path: &Path, create: bool, deadline: Duration) -> Result<Connection, Fault> {
+    let mut flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+    flags.set(OpenFlags::SQLITE_OPEN_CREATE, create);
+    let fault = |error| fault("opening", path, deadline, error);
+    let mut connection = Connection::open_with_flags(path, flags).map_err(fault)?;
+    set_busy_handler(&mut connection, deadline).map_err(fault)?;
+    connection
+        .set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true)
+        .map_err(fault)?;
+    connection
+        .execute_batch("PRAGMA wal_autocheckpoint = 0")
+        .map_err(fault)?;
+    let mode: String = if create {
+        connection
+            .query_row("PRAGMA journal_mode = WAL", [], |row| row.get(0))
+            .map_err(fault)?
+    } else {
+        connection
+            .query_row("PRAGMA journal_mode", [], |row| row.get(0))
+            .map_err(fault)?
+    };
+    // What does not keep a write-ahead log cannot carry several processes (R21).
+    if !mode.eq_ignore_ascii_case("wal") {
+        return Err(Fault::Filesystem {
+            path: path.to_owned(),
+            kind: format!("a file in {mode} mode"),
+        });
+    }
+    Ok(connection)
+}
+
+/// Sets the handler that waits for the write turn; SQLite's own backs off and starves (R23).
+pub fn set_busy_handler(connection: &mut Connection, deadline: Duration) -> rusqlite::Result<()> {
+    let mut began = Stopwatch::now();
+    connection.busy_handler(Some(move |asked: i32| {
+        if asked == 0 {
+            began = Stopwatch::now();
+        }
+        // Jitter from the low bits of the clock keeps waiters out of step.
+        let now = rustix::time::clock_gettime(rustix::time::ClockId::Monotonic);
+        std::thread::sleep(PAUSE + Duration::from_micros(now.tv_nsec as u64 % 500));
+        began.elapsed() < deadline
+    }))
+}
+
+/// Waits for nobody from now on.
+pub fn clear_busy_handler(connection: &mut Connection) -> rusqlite::Result<()> {
+    connection.busy_handler(None::<fn(i32) -> bool>)
+}
+
+/// Folds the write-ahead log back when it has grown: TRUNCATE, since a new process starts PASSIVE anew (R24).
+///
+/// Nobody waits for it: with readers about, the next writer tries again.
+pub fn keep_log_short(connection: &mut Connection, path: &Path, deadline: Duration) {
+    let log = PathBuf::from(format!("{}-wal", path.display()));
+    if std::fs::metadata(log).is_ok_and(|log| log.len() > LOG_MOST) {
+        let _ = clear_busy_handler(connection);
+        let _ = connection.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(()));
+        let _ = set_busy_handler(connection, deadline);
+    }
+}
+
+/// The device and number of the file, to notice its replacement without opening it (R25, R29).
+pub fn identity(path: &Path) -> Result<(u64, u64), Fault> {
+    use std::os::unix::fs::MetadataExt;
+    match std::fs::metadata(path) {
+        Ok(data) => Ok((data.dev(), data.ino())),
+        Err(_) => Err(Fault::Replaced(path.to_owned())),
+    }
+}
+
+/// Refuses file systems on which locks or shared memory do not hold between machines (R21).
+pub fn refuse_network(path: &Path) -> Result<(), Fault> {
+    #[cfg(target_os = "linux")]
+    {
+        const BAD: [(u64, &str); 9] = [
+            (0x6969, "NFS"),
+            (0xFF53_4D42, "CIFS"),
+            (0xFE53_4D42, "SMB2"),
+            (0x517B, "SMB"),
+            (0x0102_1997, "9p"),
+            (0x6573_5546, "FUSE"),
+            (0x00C3_6400, "Ceph"),
+            (0x5346_414F, "AFS"),
+            (0x786F_4256, "a shared folder of VirtualBox"),
+        ];
+        if let Ok(stat) = rustix::fs::statfs(path) {
+            let kind = stat.f_type as u64 & 0xFFFF_FFFF;
+            if let Some((_, name)) = BAD.iter().find(|(bad, _)| *bad == kind) {
+                return Err(Fault::Filesystem {
+                    path: path.to_owned(),
+                    kind: (*name).to_owned(),
+                });
+            }
+        }
+    }
+    let _ = path;
+    Ok(())
+}
+
+/// Turns SQLite's words into ours.
+pub fn fault(doing: &'static str, path: &Path, deadline: Duration, error: rusqlite::Error) -> Fault {
+    let why = error.to_string();
+    match error.sqlite_error_code() {
+        Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => {
+            let waited_ms = u64::try_from(deadline.as_millis()).unwrap_or(u64::MAX);
+            Fault::Busy { doing, waited_ms }
+        }
+        Some(ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase) => Fault::Damaged {
+            path: path.to_owned(),
+            why,
+        },
+        Some(
+            ErrorCode::DiskFull
+            | ErrorCode::ReadOnly
+            | ErrorCode::SystemIoFailure
+            | ErrorCode::PermissionDenied,
+        ) => Fault::Disk { doing, why },
+        Some(ErrorCode::CannotOpen) => Fault::Disk { doing, why },
+        _ => Fault::Database { doing, why },
+    }
+}

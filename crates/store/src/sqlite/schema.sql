@@ -1,0 +1,88 @@
+-- The journal is the truth; every other table is its shadow, except boot and lease.
+CREATE TABLE journal (
+    seq INTEGER PRIMARY KEY,
+    wall INTEGER NOT NULL,
+    claim TEXT,
+    key TEXT,
+    data TEXT NOT NULL
+) STRICT;
+CREATE INDEX journal_claim ON journal (claim, seq) WHERE claim IS NOT NULL;
+CREATE INDEX journal_key ON journal (key) WHERE key IS NOT NULL;
+
+-- The boots of the machine that the store has met; an instant's era counts them.
+CREATE TABLE boot (id TEXT PRIMARY KEY, era INTEGER NOT NULL) STRICT, WITHOUT ROWID;
+
+-- The last fence and the emergency stop.
+CREATE TABLE state (one INTEGER PRIMARY KEY CHECK (one = 1), fence INTEGER NOT NULL, halt TEXT NOT NULL) STRICT;
+INSERT INTO state VALUES (1, 0, '{"standing":null,"stretches":[]}');
+
+CREATE TABLE claim (
+    id TEXT PRIMARY KEY,
+    live INTEGER NOT NULL,
+    parent TEXT,
+    token TEXT NOT NULL,
+    host_session TEXT,
+    process TEXT,
+    data TEXT NOT NULL
+) STRICT;
+CREATE INDEX claim_parent ON claim (parent) WHERE parent IS NOT NULL;
+CREATE INDEX claim_token ON claim (token);
+CREATE INDEX claim_live ON claim (live) WHERE live;
+CREATE INDEX claim_host ON claim (host_session) WHERE live AND host_session IS NOT NULL;
+CREATE INDEX claim_process ON claim (process) WHERE live AND process IS NOT NULL;
+
+-- The entries of live claims and of uncleared work, by their literal components.
+CREATE TABLE entry (
+    prefix TEXT NOT NULL,
+    work INTEGER NOT NULL,
+    owner TEXT NOT NULL,
+    entry TEXT NOT NULL,
+    folded INTEGER NOT NULL,
+    PRIMARY KEY (prefix, work, owner, entry)
+) STRICT, WITHOUT ROWID;
+CREATE INDEX entry_owner ON entry (owner);
+
+CREATE TABLE lock (path TEXT PRIMARY KEY, holder TEXT NOT NULL, data TEXT NOT NULL) STRICT;
+CREATE INDEX lock_holder ON lock (holder);
+
+CREATE TABLE gate (
+    id TEXT PRIMARY KEY,
+    claim TEXT,
+    run TEXT,
+    pending INTEGER NOT NULL,
+    deferred INTEGER NOT NULL,
+    data TEXT NOT NULL
+) STRICT;
+CREATE INDEX gate_claim ON gate (claim) WHERE claim IS NOT NULL;
+CREATE INDEX gate_run ON gate (run) WHERE run IS NOT NULL;
+CREATE INDEX gate_pending ON gate (id) WHERE pending;
+CREATE INDEX gate_deferred ON gate (id) WHERE deferred;
+
+CREATE TABLE signal (id TEXT PRIMARY KEY, addressee TEXT NOT NULL, open INTEGER NOT NULL, data TEXT NOT NULL) STRICT;
+CREATE INDEX signal_open ON signal (addressee, id) WHERE open;
+
+CREATE TABLE work (key TEXT PRIMARY KEY, data TEXT NOT NULL) STRICT;
+
+CREATE TABLE run (id TEXT PRIMARY KEY, plan TEXT NOT NULL, live INTEGER NOT NULL, data TEXT NOT NULL) STRICT;
+CREATE INDEX run_plan ON run (plan);
+CREATE INDEX run_live ON run (live) WHERE live;
+
+CREATE TABLE phase (
+    run TEXT NOT NULL,
+    id TEXT NOT NULL,
+    position INTEGER NOT NULL,
+    busy INTEGER NOT NULL,
+    data TEXT NOT NULL,
+    PRIMARY KEY (run, id)
+) STRICT;
+CREATE INDEX phase_busy ON phase (run) WHERE busy;
+
+CREATE TABLE green (key TEXT PRIMARY KEY, total INTEGER NOT NULL) STRICT, WITHOUT ROWID;
+
+-- Leases are no part of the journal: a rebuild leaves them out, and they are expired.
+CREATE TABLE lease (
+    id TEXT PRIMARY KEY,
+    fence INTEGER NOT NULL,
+    touched TEXT NOT NULL,
+    until TEXT NOT NULL
+) STRICT, WITHOUT ROWID;
