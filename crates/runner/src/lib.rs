@@ -1,3 +1,4 @@
 //! Acts: drives plans, closes claims, launches agents.
 
+pub mod evidence;
 pub mod plan;

@@ -37,9 +37,7 @@ fn short(problems: &[Problem]) -> Vec<String> {
 /// A plan of one phase with these lines added to it.
 fn phase(lines: &str) -> String {
     let mut text = String::from("phases:\n  - id: 1\n    scope: src/\n");
-    lines
-        .lines()
-        .for_each(|line| writeln!(text, "    {line}").unwrap());
+    text.extend(lines.lines().map(|line| format!("    {line}\n")));
     text
 }
 
