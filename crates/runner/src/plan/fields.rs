@@ -5,7 +5,6 @@ use std::fmt::Display;
 use protocol::facts::size::Size;
 use protocol::facts::span::Span;
 
-use super::nearest::nearest;
 use super::problem::Sink;
 use super::tree::{At, Entry, Node, Value};
 
@@ -74,7 +73,7 @@ impl<'n> Fields<'n> {
                     .find(|(name, ours)| name == key && keys.contains(ours));
                 let meant = alias
                     .map(|(_, ours)| *ours)
-                    .or_else(|| nearest(key, keys.iter().copied()));
+                    .or_else(|| sink.nearest(key, keys.iter().copied()));
                 let fix = match meant {
                     Some(meant) => format!("write `{meant}`, if that is meant"),
                     None => format!("the keys of {what} are: {}", keys.join(", ")),
@@ -144,7 +143,7 @@ impl<'n> Fields<'n> {
         let found = words.iter().find(|(word, _)| *word == text.text);
         if found.is_none() {
             let all: Vec<_> = words.iter().map(|(word, _)| format!("`{word}`")).collect();
-            let fix = match nearest(&text.text, words.iter().map(|(word, _)| *word)) {
+            let fix = match sink.nearest(&text.text, words.iter().map(|(word, _)| *word)) {
                 Some(meant) => format!(
                     "write `{key}: {meant}`, if that is meant; the words are {}",
                     all.join(", ")

@@ -1,13 +1,12 @@
 //! Reading one phase by itself.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 
 use protocol::facts::kind::Kind;
 use protocol::facts::plan::{Inject, Inputs, Launch, Phase, PhaseGate, PhaseId};
 use protocol::facts::trigger::Trigger;
 
 use super::fields::{Fields, Text, one};
-use super::nearest::nearest;
 use super::problem::Sink;
 use super::read::{CHAIN_UNUSED, Context, tests, worktree};
 use super::scope::{self, Astray};
@@ -174,7 +173,7 @@ fn project(fields: &Fields<'_>, context: &Context<'_>, sink: &mut Sink<'_>) -> (
         return (None, String::new());
     };
     let folder = context.projects.get(&text.text).cloned().unwrap_or_else(|| {
-        let fix = match nearest(&text.text, context.projects.keys().map(String::as_str)) {
+        let fix = match sink.nearest(&text.text, context.projects.keys().map(String::as_str)) {
             Some(meant) => format!("write `{meant}`, if that is meant"),
             None => "add it under `projects:` with its path".to_owned(),
         };
@@ -235,6 +234,15 @@ fn scope(
             }
         }
     }
+    if !written.is_empty() && written.iter().all(|entry| entry.starts_with('!')) {
+        let message = "the scope takes away from nothing";
+        sink.problem(
+            "plan.bad_scope",
+            fields.place("scope"),
+            message,
+            "name first what it covers: `.` is all",
+        );
+    }
     (written, joined)
 }
 
@@ -268,10 +276,11 @@ fn launch(fields: &Fields<'_>, context: &Context<'_>, sink: &mut Sink<'_>) -> Op
 }
 
 fn secrets(fields: &Fields<'_>, context: &Context<'_>, sink: &mut Sink<'_>) -> Vec<String> {
-    let mut names: Vec<String> = Vec::new();
+    let mut names = Vec::new();
+    let mut seen = HashSet::new();
     for text in fields.texts("secrets", sink).unwrap_or_default() {
         check_secret(&text, context, sink);
-        if !names.contains(&text.text) {
+        if seen.insert(text.text.clone()) {
             names.push(text.text);
         }
     }

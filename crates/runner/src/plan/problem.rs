@@ -2,6 +2,7 @@
 
 use std::fmt::Write as _;
 
+use super::nearest::nearest;
 use super::tree::At;
 
 /// One thing wrong in a plan (hypervisor, 1); a plan is refused with all of them at once.
@@ -63,7 +64,12 @@ pub(super) struct Sink<'a> {
     lines: Vec<&'a str>,
     problems: Vec<Problem>,
     notices: Vec<Notice>,
+    /// How many more words may be looked at for a suggestion.
+    looks: usize,
 }
+
+/// Each suggestion costs a look at every candidate: a plan gets them for its first slips, whatever its size.
+const LOOKS_MAX: usize = 100_000;
 
 impl<'a> Sink<'a> {
     pub(super) fn new(file: &'a str, text: &'a str) -> Self {
@@ -72,6 +78,7 @@ impl<'a> Sink<'a> {
             lines: text.lines().collect(),
             problems: Vec::new(),
             notices: Vec::new(),
+            looks: LOOKS_MAX,
         }
     }
 
@@ -111,6 +118,22 @@ impl<'a> Sink<'a> {
             column: at.column,
             message: message.into(),
         });
+    }
+
+    /// Finds the candidate that was probably meant, while there are looks left.
+    pub(super) fn nearest<'c>(
+        &mut self,
+        word: &str,
+        candidates: impl IntoIterator<Item = &'c str>,
+    ) -> Option<&'c str> {
+        let looks = &mut self.looks;
+        nearest(
+            word,
+            candidates
+                .into_iter()
+                .take(*looks)
+                .inspect(|_| *looks = looks.saturating_sub(1)),
+        )
     }
 
     /// Marks how much was found so far, for [`Sink::rewind`].

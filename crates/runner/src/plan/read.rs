@@ -1,16 +1,15 @@
 //! Reading the plan itself: what its phases share, and what holds between them.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::path::Path;
 
 use protocol::facts::needs;
-use protocol::facts::plan::{KernelExit, Mode, PhaseId, Plan, Project, Target, WorktreeSetup};
+use protocol::facts::plan::{KernelExit, Mode, Phase, PhaseId, Plan, Project, Target, WorktreeSetup};
 use protocol::facts::report::Format;
 use protocol::facts::tests::{Tests, hides_status};
 use protocol::facts::trigger::Trigger;
 
 use super::fields::{Fields, one};
-use super::nearest::nearest;
 use super::phase::{self, Draft};
 use super::problem::Sink;
 use super::tree::{At, Entry, Node, Value};
@@ -46,9 +45,6 @@ pub(super) const CHAIN_UNUSED: [&str; 6] = [
     "input_contract",
 ];
 
-/// How many ids a plan may have before only its first unknown ones get a suggestion.
-const NEAREST_IDS_MAX: usize = 1_000;
-
 /// What phases are read against.
 pub(super) struct Context<'a> {
     pub(super) known: &'a Known<'a>,
@@ -66,7 +62,7 @@ impl Context<'_> {
 
     /// Reports a runner that nobody knows.
     pub(super) fn unknown_runner(&self, name: &str, at: At, sink: &mut Sink<'_>) {
-        let fix = match nearest(name, self.runners()) {
+        let fix = match sink.nearest(name, self.runners()) {
             Some(meant) => format!("write `{meant}`, if that is meant, or a whole command"),
             None => format!(
                 "configure it under `runners:`; known are {}",
@@ -266,12 +262,14 @@ fn projects(
         });
         let target = fields.text("target", sink).map(|target| {
             let name = target.text;
-            let all = || {
-                let ours = targets.keys().chain(known.targets).map(String::as_str);
-                ours.chain(["local"])
-            };
-            if !all().any(|known| known == name) {
-                let fix = match nearest(&name, all()) {
+            let known_here = targets.contains_key(&name) || known.targets.contains(&name);
+            if !known_here && name != "local" {
+                let all = targets
+                    .keys()
+                    .chain(known.targets)
+                    .map(String::as_str)
+                    .chain(["local"]);
+                let fix = match sink.nearest(&name, all) {
                     Some(meant) => format!("write `{meant}`, if that is meant"),
                     None => "add it under `targets:`".to_owned(),
                 };
@@ -394,7 +392,7 @@ fn drafts(fields: &Fields<'_>, chain: bool, context: &Context<'_>, sink: &mut Si
 }
 
 /// Checks what holds between phases, and fills in their needs.
-fn connected(drafts: Vec<Draft>, sink: &mut Sink<'_>) -> Vec<protocol::facts::plan::Phase> {
+fn connected(drafts: Vec<Draft>, sink: &mut Sink<'_>) -> Vec<Phase> {
     let mut places: HashMap<&str, usize> = HashMap::with_capacity(drafts.len());
     for (place, draft) in drafts.iter().enumerate() {
         let Some((id, at)) = &draft.id else { continue };
@@ -414,17 +412,13 @@ fn connected(drafts: Vec<Draft>, sink: &mut Sink<'_>) -> Vec<protocol::facts::pl
             places.insert(id.as_str(), place);
         }
     }
-    let mut suggestions = NEAREST_IDS_MAX.saturating_mul(100);
-    let mut find = |id: &str, at: At, key: &str, sink: &mut Sink<'_>| {
+    let find = |id: &str, at: At, key: &str, sink: &mut Sink<'_>| {
         let found = places.get(id).copied();
         if found.is_none() {
-            // Each search costs a look at every id: a large plan gets them for its first slips.
-            let search = suggestions >= drafts.len();
-            suggestions = suggestions.saturating_sub(drafts.len());
             let ids = drafts
                 .iter()
                 .filter_map(|draft| Some(draft.id.as_ref()?.0.as_str()));
-            let fix = match nearest(id, ids.filter(|_| search)) {
+            let fix = match sink.nearest(id, ids) {
                 Some(meant) => format!("write `{meant}`, if that is meant"),
                 None => "write the id of a phase of this plan".to_owned(),
             };
@@ -446,7 +440,7 @@ fn connected(drafts: Vec<Draft>, sink: &mut Sink<'_>) -> Vec<protocol::facts::pl
                 for text in texts {
                     found.extend(find(&text.text, text.at, "needs", sink));
                 }
-                let mut seen = std::collections::HashSet::new();
+                let mut seen = HashSet::new();
                 found.retain(|need| seen.insert(*need));
                 found
             }

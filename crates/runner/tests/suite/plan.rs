@@ -420,6 +420,7 @@ fn what_a_plan_must_not_hold_is_refused_with_its_place() {
         ("phases: [{id: 1, scope: a, ? [x] : y}]\n", "plan.bad_key 1:30"),
         ("phases: [{id: 1, scope: a, ~: y}]\n", "plan.bad_key 1:28"),
         ("phases: [{id: 1, scope: [{a: b}]}]\n", "plan.bad_shape 1:26"),
+        ("phases: [{id: 1, scope: '!a'}]", "plan.bad_scope 1:18"),
         ("phases: {id: 1}\n", "plan.bad_shape 1:9"),
         ("phases: [1]\n", "plan.bad_shape 1:10"),
         ("[]\n", "plan.bad_shape 1:1"),
@@ -680,6 +681,27 @@ fn large_plans_are_checked_in_time() {
     assert_eq!(timed(&large(20_001, |_| "scope: a".to_owned()), 10_000), 1);
     assert!(timed(&"[".repeat(1 << 20), 5_000) > 0);
     assert!(timed(&format!("a: {}", "{".repeat(1 << 20)), 5_000) > 0);
+}
+
+#[test]
+fn conflicts_of_a_large_plan_are_found_in_time() {
+    let equal = |a: &[String], b: &[String]| a == b;
+    let known = Known {
+        conflict: Some(&equal),
+        ..Known::default()
+    };
+    let told = |text: &str| {
+        let start = Instant::now();
+        let (_, notices) =
+            read(text, "p.yml", &known).unwrap_or_else(|problems| panic!("{}", render(&problems)));
+        assert!(start.elapsed() < Duration::from_secs(10), "{:?}", start.elapsed());
+        notices.len()
+    };
+    assert_eq!(
+        told(&large(1_000, |at| format!("scope: src/{}, needs: []", at / 2))),
+        500
+    );
+    assert_eq!(told(&large(5_000, |_| "scope: src/".to_owned())), 0);
 }
 
 proptest! {
