@@ -128,12 +128,7 @@ fn document(text: &str, sink: &mut Sink<'_>) -> Option<tree::Node> {
         Err(error) => {
             // A trap that was taken out may be all that is wrong: what follows from it is not told.
             if sink.is_clean() {
-                let at = At {
-                    line: error.marker().line(),
-                    column: error.marker().col() + 1,
-                };
-                let fix = "mend the YAML here: indentation, quotes around a text with `: `, closing brackets";
-                sink.problem("plan.not_yaml", at, error.info(), fix);
+                sink.not_yaml(&error);
             }
             None
         }

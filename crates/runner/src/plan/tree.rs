@@ -88,12 +88,7 @@ pub(super) fn read(text: &str, bare: &[usize], sink: &mut Sink<'_>) -> Result<Op
                 }
             }
             Event::Alias(_) => {
-                build.sink.problem(
-                    "plan.alias",
-                    at,
-                    "an alias repeats what stands elsewhere",
-                    "write it out",
-                );
+                build.sink.alias(at);
                 build.done(Node {
                     at,
                     value: Value::Null,
@@ -188,7 +183,7 @@ impl Build<'_, '_> {
                 "plan.tag",
                 at,
                 "a tag gives this value a type",
-                "take it away: all is text",
+                "take it away, all is text; quote an entry that begins with `!`",
             );
         }
     }
@@ -222,6 +217,25 @@ impl Build<'_, '_> {
 }
 
 impl Sink<'_> {
+    /// Reports an alias, which a bare glob is as well.
+    fn alias(&mut self, at: At) {
+        let fix = "write it out; quote a glob that begins with `*`";
+        self.problem("plan.alias", at, "an alias repeats what stands elsewhere", fix);
+    }
+
+    /// Reports what is no YAML.
+    pub(super) fn not_yaml(&mut self, error: &ScanError) {
+        let at = At {
+            line: error.marker().line(),
+            column: error.marker().col() + 1,
+        };
+        if error.info().contains("unknown anchor") {
+            return self.alias(at);
+        }
+        let fix = "mend the YAML here: indentation, quotes around a text with `: `, closing brackets";
+        self.problem("plan.not_yaml", at, error.info(), fix);
+    }
+
     /// Checks a key, and gives it unless its value is to be dropped.
     fn key(&mut self, node: Node, lines: &mut HashMap<String, usize>) -> Option<String> {
         let at = node.at;

@@ -421,6 +421,8 @@ fn what_a_plan_must_not_hold_is_refused_with_its_place() {
         ("phases: [{id: 1, scope: a, ~: y}]\n", "plan.bad_key 1:28"),
         ("phases: [{id: 1, scope: [{a: b}]}]\n", "plan.bad_shape 1:26"),
         ("phases: [{id: 1, scope: '!a'}]", "plan.bad_scope 1:18"),
+        ("phases:\n  - id: 1\n    scope: *.rs\n", "plan.alias 3:12"),
+        ("phases:\n  - id: 1\n    scope: !src/x\n", "plan.tag 3:12"),
         ("phases: {id: 1}\n", "plan.bad_shape 1:9"),
         ("phases: [1]\n", "plan.bad_shape 1:10"),
         ("[]\n", "plan.bad_shape 1:1"),
