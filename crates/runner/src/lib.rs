@@ -1,1 +1,4 @@
-//! (being built)
+//! Acts: drives plans, closes claims, launches agents.
+
+pub mod evidence;
+pub mod plan;
