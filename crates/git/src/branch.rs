@@ -160,6 +160,18 @@ impl Door {
     /// [`Kind::Shallow`] where a cut-off history cannot tell, [`Kind::Unknown`] for a commit that is not there.
     pub fn is_ancestor(&self, below: &Oid, above: &Oid) -> Result<bool, Error> {
         const DOING: &str = "looking for a commit in a history";
+        match self.is_known_ancestor(below, above) {
+            Ok(false) if self.repository().is_shallow() => Err(self.error(DOING, Kind::Shallow)),
+            Err(e) if self.repository().is_shallow() && matches!(e.kind(), Kind::Unknown { .. }) => Err(self
+                .error(DOING, Kind::Shallow)
+                .with_stderr(e.stderr().as_bytes())),
+            answer => answer,
+        }
+    }
+
+    /// Tells whether the history that is here says so; where it is cut off, false is no proof.
+    pub(crate) fn is_known_ancestor(&self, below: &Oid, above: &Oid) -> Result<bool, Error> {
+        const DOING: &str = "looking for a commit in a history";
         if below == above {
             return Ok(true);
         }
@@ -167,9 +179,6 @@ impl Door {
         let out = self.git(DOING).args(args).output()?;
         match out.status.code() {
             Some(0) => Ok(true),
-            Some(_) if self.repository().is_shallow() => {
-                Err(self.error(DOING, Kind::Shallow).with_stderr(&out.stderr))
-            }
             Some(1) => Ok(false),
             Some(128) if self.resolve(below.as_str())?.is_none() => Err(self
                 .error(

@@ -232,6 +232,8 @@ impl Door {
     pub(crate) fn prepare(&self, command: &mut Command) {
         match (&self.private, self.repository.toplevel()) {
             (Some(own), toplevel) => {
+                // The checkout may have gone to another branch since; git itself finds out if it is gone.
+                let _ = copy_head(&self.repository, &own.git_dir);
                 command
                     .env("GIT_DIR", &own.git_dir)
                     .env("GIT_INDEX_FILE", self.index_file());
@@ -280,10 +282,14 @@ fn lay_private(repository: &Repository, own: &Path) -> Result<(), Error> {
         }
         // HEAD and its log belong to the checkout. HEAD is copied: git takes no link for it.
         link(&git_dir.join("logs/HEAD"), &own.join("logs/HEAD"))?;
-        replace(&own.join("HEAD"), &fs::read(git_dir.join("HEAD"))?)?;
+        copy_head(repository, own)?;
         replace(&own.join("config"), private_config(repository).as_bytes())
     };
     lay().map_err(|e| wrong(Kind::Io(e)))
+}
+
+fn copy_head(repository: &Repository, own: &Path) -> io::Result<()> {
+    replace(&own.join("HEAD"), &fs::read(repository.git_dir().join("HEAD"))?)
 }
 
 fn link(to: &Path, at: &Path) -> io::Result<()> {

@@ -39,10 +39,10 @@ impl Door {
             new,
             way,
         };
-        if self.is_ancestor(onto, &old)? {
+        if self.is_known_ancestor(onto, &old)? {
             return Ok(landing(old.clone(), Way::AlreadyThere));
         }
-        if self.is_ancestor(&old, onto)? {
+        if self.is_known_ancestor(&old, onto)? {
             return Ok(landing(onto.clone(), Way::FastForward));
         }
         let related = self
@@ -50,7 +50,9 @@ impl Door {
             .args(["merge-base", old.as_str(), onto.as_str()])
             .output()?;
         if !related.status.success() {
-            return Err(self.error(DOING, Kind::NoMergeBase).with_stderr(&related.stderr));
+            let shallow = self.repository().is_shallow();
+            let kind = if shallow { Kind::Shallow } else { Kind::NoMergeBase };
+            return Err(self.error(DOING, kind).with_stderr(&related.stderr));
         }
         let git = self
             .git(DOING)

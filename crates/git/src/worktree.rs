@@ -150,6 +150,8 @@ impl Door {
                 .as_user()
                 .git(DOING)
                 .without_hooks()
+                .env("GIT_DIR", door.repository().git_dir()) // or a configured `core.worktree` would count
+                .env("GIT_WORK_TREE", at)
                 .args([
                     "submodule",
                     "--quiet",
@@ -212,21 +214,51 @@ impl Door {
         {
             return refuse(Kind::Unlanded { head });
         }
+        // Git wants to be forced to remove submodules, clean or not: looking into them is left to us.
         let submodules = fs::symlink_metadata(door.repository().git_dir().join("modules")).is_ok();
-        if submodules {
-            // Git looks into submodules only as the user; it then wants to be forced, clean or not.
-            let inside = door.as_user().status()?.entries;
-            if !inside.is_empty() {
-                return refuse(Kind::Dirty {
-                    paths: inside.into_iter().map(|entry| entry.path).collect(),
-                });
-            }
+        let paths = if submodules {
+            door.dirty_in_submodules()?
+        } else {
+            Vec::new()
+        };
+        if !paths.is_empty() {
+            return refuse(Kind::Dirty { paths });
         }
         // Git's own look would run the repository's filters, which the coordinator must not.
         let force = submodules || self.is_coordinator();
         let git = self.git(DOING).on_shared_dir().args(["worktree", "remove"]);
         git.args(force.then_some("--force")).arg("--").arg(at).run()?;
         Ok(())
+    }
+
+    /// Lists what is uncommitted in submodules, each looked at through a door of its own.
+    fn dirty_in_submodules(&self) -> Result<Vec<PathBuf>, Error> {
+        const DOING: &str = "looking into submodules";
+        let top = self.repository().checkout(DOING)?;
+        let mut dirty = Vec::new();
+        let out = self.git(DOING).args(["ls-files", "-z", "--stage"]).run()?;
+        for line in split_nul(&out).filter(|line| line.starts_with(b"160000 ")) {
+            let Some(tab) = line.iter().position(|b| *b == b'\t') else {
+                return Err(self.garbled(DOING));
+            };
+            let path = to_path(&line[tab + 1..]);
+            let Some(inside) = Repository::at(&top.join(&path)) else {
+                continue;
+            };
+            let door = self.to(inside)?;
+            dirty.extend(
+                door.status()?
+                    .entries
+                    .into_iter()
+                    .map(|entry| path.join(entry.path)),
+            );
+            dirty.extend(
+                door.dirty_in_submodules()?
+                    .into_iter()
+                    .map(|below| path.join(below)),
+            );
+        }
+        Ok(dirty)
     }
 
     /// Refuses while a merge or the like is going on, which a commit of ours would end by accident.

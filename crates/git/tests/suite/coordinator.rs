@@ -194,6 +194,70 @@ fn nothing_that_was_planted_runs_in_any_operation() {
 }
 
 #[test]
+fn nothing_that_was_planted_for_a_submodule_runs() {
+    let trap = Trap::new();
+    let world = &trap.world;
+    let lib = world.path.join("lib");
+    world.init(&lib);
+    write(
+        &trap.tree.join(".gitmodules"),
+        &format!("[submodule \"lib\"]\n\tpath = lib\n\turl = {}\n", lib.display()),
+    );
+    // Made by hand: any git of the user's would spring the traps.
+    world.git(
+        &world.path,
+        &["clone", "-q", "lib", trap.tree.join("lib").to_str().unwrap()],
+    );
+    let door = trap.door();
+    let mine = paths(&[".gitattributes", ".gitmodules", "lib"]);
+    let made = door.commit_as(&mine, &message("lib"), &signature(1)).unwrap();
+    let payload = world.path.join("payload");
+    let config = world.main.join(".git/config");
+    let before = fs::read_to_string(&config).unwrap();
+    write(
+        &config,
+        &format!("{before}[submodule \"lib\"]\n\tupdate = !{}\n", payload.display()),
+    );
+    let filled = world.path.join("w2");
+    let second = door.worktree_add(&filled, "w2", &made.oid).unwrap();
+    assert!(filled.join("lib/a.txt").exists());
+    trap.assert_unsprung();
+    // Whoever works in it can write the submodule's own configuration too.
+    let inside = world.main.join(".git/worktrees/w2/modules/lib/config");
+    let before = fs::read_to_string(&inside).unwrap();
+    write(
+        &inside,
+        &format!("{before}[core]\n\tfsmonitor = {}\n", payload.display()),
+    );
+    write(&filled.join("lib/a.txt"), "changed\n");
+    second.status().unwrap();
+    second.audit(&trap.opening).unwrap();
+    let dirty = second.worktree_remove(&filled, "w1").unwrap_err();
+    assert!(
+        matches!(dirty.kind(), Kind::Dirty { paths: p } if *p == paths(&["lib/a.txt"])),
+        "{dirty}"
+    );
+    write(&filled.join("lib/a.txt"), "one\n");
+    second.worktree_remove(&filled, "w1").unwrap();
+    assert!(!filled.exists());
+    trap.assert_unsprung();
+}
+
+#[test]
+fn a_checkout_that_went_to_another_branch_is_followed() {
+    let world = World::new();
+    let door = world.coordinator_at(&world.main);
+    world.git(&world.main, &["checkout", "-q", "-b", "other"]);
+    assert_eq!(door.status().unwrap().branch.as_deref(), Some("other"));
+    write(&world.main.join("x"), "x");
+    let made = door
+        .commit_as(&paths(&["x"]), &message("x"), &signature(1))
+        .unwrap();
+    assert_eq!(world.oid(&world.main, "other"), made.oid);
+    assert_ne!(world.oid(&world.main, "main"), made.oid);
+}
+
+#[test]
 fn the_traps_are_live_for_a_user_who_commits() {
     let trap = Trap::new();
     write(&trap.tree.join("a.txt"), "two\n");

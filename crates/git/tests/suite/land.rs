@@ -373,3 +373,36 @@ fn a_rebase_keeps_authors_and_messages_and_moves_the_checkout() {
         Way::AlreadyThere
     );
 }
+
+#[test]
+fn a_shallow_clone_lands_what_its_history_can_tell_and_refuses_the_rest() {
+    let world = World::new();
+    let before = world.oid(&world.main, "HEAD");
+    world.commit(&world.main, "b", "x");
+    let url = format!("file://{}", world.main.display());
+    world.git(&world.path, &["clone", "-q", "--depth", "1", &url, "shallow"]);
+    let shallow = world.path.join("shallow");
+    world.git(&shallow, &["checkout", "-q", "-b", "work"]);
+    let tip = world.commit(&shallow, "c", "x");
+    let door = world.door_at(&shallow);
+    assert_eq!(plan(&door, &tip).way, Way::FastForward);
+    world.git(&shallow, &["checkout", "-q", "main"]);
+    world.commit(&shallow, "d", "x");
+    let landing = plan(&door, &tip);
+    assert_eq!(landing.way, Way::Merge);
+    door.land(&landing).unwrap();
+    // One that forked before the history that is here.
+    world.git(&world.main, &["checkout", "-q", "-b", "early", before.as_str()]);
+    world.commit(&world.main, "e", "x");
+    world.git(
+        &shallow,
+        &["fetch", "-q", "--depth", "1", "origin", "early:early"],
+    );
+    let early = world.oid(&shallow, "early");
+    let refused = door
+        .plan_merge(&early, "main", &message("m"), &signature(1))
+        .unwrap_err();
+    assert!(matches!(refused.kind(), Kind::Shallow), "{refused}");
+    let refused = door.plan_rebase("early", &tip, &signature(1)).unwrap_err();
+    assert!(matches!(refused.kind(), Kind::Shallow), "{refused}");
+}
