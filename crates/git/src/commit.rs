@@ -377,6 +377,7 @@ impl Door {
     fn commit_once(&self, paths: &[PathBuf], message: &Message) -> Result<bool, Error> {
         const DOING: &str = "committing";
         let trace = self.scratch("trace");
+        let refusal = || refusing_hook(&fs::read_to_string(&trace).unwrap_or_default());
         let out = self
             .git(DOING)
             .env("GIT_TRACE2_EVENT", &trace)
@@ -384,14 +385,15 @@ impl Door {
             .arg(format!("--message={}", message.render()))
             .args(["--pathspec-from-file=-", "--pathspec-file-nul"])
             .input_paths(paths)
-            .output();
-        let traced = fs::read_to_string(&trace).unwrap_or_default();
+            // A hook that ran into a lock has answered: git itself holds the index while it runs.
+            .output_unless(|| refusal().is_some());
+        let refusal = refusal();
         let _ = fs::remove_file(&trace);
         let out = out?;
         if out.status.success() {
             return Ok(true);
         }
-        if let Some(hook) = refusing_hook(&traced) {
+        if let Some(hook) = refusal {
             let kind = Kind::HookRefused {
                 hook,
                 output: printed(&out),

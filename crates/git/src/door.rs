@@ -269,6 +269,9 @@ fn lay_private(repository: &Repository, own: &Path) -> Result<(), Error> {
         builder.recursive(true).mode(0o700);
         builder.create(own.join("logs"))?;
         builder.create(own.join("info"))?;
+        // Git makes folders for its logs, but not through a link that leads nowhere.
+        fs::create_dir_all(common.join("logs/refs"))?;
+        fs::create_dir_all(git_dir.join("logs"))?;
         for shared in [
             "objects",
             "refs",

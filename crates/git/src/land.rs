@@ -79,7 +79,8 @@ impl Door {
         Ok(landing(merge, Way::Merge))
     }
 
-    /// Moves the branch as worked out, and the files of the checkout that has it, or nothing at all.
+    /// Moves the branch as worked out, and the files of the checkout that has it, or nothing at all. No hook
+    /// runs: a guard of brain's own on refs would refuse brain.
     ///
     /// # Errors
     ///

@@ -244,6 +244,25 @@ fn a_hook_that_reformats_and_stages_leaves_nothing_staged_behind() {
 }
 
 #[test]
+fn a_hook_that_runs_into_the_lock_of_its_own_commit_has_refused() {
+    let world = World::new();
+    world.hook(
+        "pre-commit",
+        "echo run >> ../count; unset GIT_INDEX_FILE; git add a.txt || exit 1",
+    );
+    write(&world.main.join("a.txt"), "two\n");
+    let refused = world
+        .door()
+        .commit(&paths(&["a.txt"]), &message("no"))
+        .unwrap_err();
+    assert!(
+        matches!(refused.kind(), Kind::HookRefused { output, .. } if output.contains("index.lock")),
+        "{refused}"
+    );
+    assert_eq!(fs::read_to_string(world.path.join("count")).unwrap(), "run\n");
+}
+
+#[test]
 fn a_key_that_refuses_is_named() {
     let world = World::new();
     world.git(&world.main, &["config", "commit.gpgSign", "true"]);

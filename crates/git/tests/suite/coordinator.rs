@@ -438,3 +438,25 @@ fn a_shallow_clone_and_packed_refs_work_behind_the_door() {
     assert_eq!(world.oid(&shallow, "HEAD"), made.oid);
     world.git(&shallow, &["fsck"]);
 }
+
+#[test]
+fn a_repository_of_long_names_works_behind_the_door() {
+    let world = World::empty();
+    fs::create_dir(&world.main).unwrap();
+    world.git(&world.main, &["init", "-q", "--object-format=sha256"]);
+    let door = world.coordinator_at(&world.main);
+    write(&world.main.join("a"), "x");
+    let first = door
+        .commit_as(&paths(&["a"]), &message("first"), &signature(1))
+        .unwrap();
+    assert_eq!(first.oid.as_str().len(), 64);
+    let opening = Opening {
+        commit: Some(first.oid),
+        ..Opening::default()
+    };
+    write(&world.main.join("b"), "x");
+    door.commit_as(&paths(&["b"]), &message("second"), &signature(2))
+        .unwrap();
+    assert_eq!(door.audit(&opening).unwrap().changes.len(), 1);
+    assert_eq!(world.git(&world.main, &["status", "--porcelain"]), "");
+}
