@@ -146,7 +146,7 @@ impl<'d> Git<'d> {
                 let kind = Kind::Locked { path: lock, age };
                 return Err(self.error(kind).with_stderr(&output.stderr));
             }
-            thread::sleep(LOCK_PAUSE + jitter());
+            pause();
         }
     }
 
@@ -227,6 +227,11 @@ fn lock_age(lock: &Path) -> Option<Duration> {
     SystemTime::now()
         .duration_since(lock.symlink_metadata().ok()?.modified().ok()?)
         .ok()
+}
+
+/// Sleeps for a moment before the next look at a lock.
+pub(crate) fn pause() {
+    thread::sleep(LOCK_PAUSE + jitter());
 }
 
 /// A few milliseconds that differ between processes, so that waiters do not march in step.

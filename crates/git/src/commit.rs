@@ -103,18 +103,18 @@ impl Door {
         if let Head::Detached(_) = self.head()? {
             return Err(self.error(DOING, Kind::DetachedHead));
         }
+        let _turn = self.take_turn(DOING)?;
         let Known { paths, new } = self.known_paths(paths, DOING)?;
         if paths.is_empty() {
             return self.tip(false, Vec::new());
         }
         let before = stamps(self.repository().folder(), &paths);
-        self.announce(&new, DOING)?;
-        let made = match self.commit_once(&paths, message) {
+        let made = match self.announce_and_commit(&paths, &new, message) {
             Err(e)
                 if matches!(e.kind(), Kind::HookRefused { .. })
                     && stamps(self.repository().folder(), &paths) != before =>
             {
-                self.commit_once(&paths, message)
+                self.announce_and_commit(&paths, &new, message)
             }
             made => made,
         };
@@ -152,6 +152,7 @@ impl Door {
         signature: &Signature,
     ) -> Result<Commit, Error> {
         const DOING: &str = "committing for a session";
+        let _turn = self.take_turn(DOING)?;
         self.refuse_if_in_progress(DOING)?;
         let tree = self.tree_of(paths)?;
         let head = self.head()?;
@@ -348,6 +349,25 @@ impl Door {
                 .extend(gone.into_iter().filter(|path| committed.contains(path)));
         }
         Ok(sorted)
+    }
+
+    fn announce_and_commit(
+        &self,
+        paths: &[PathBuf],
+        new: &[PathBuf],
+        message: &Message,
+    ) -> Result<bool, Error> {
+        const TRIES: usize = 4;
+        for _ in 1..TRIES {
+            self.announce(new, "committing")?;
+            match self.commit_once(paths, message) {
+                // A stranger's git has written an index that it read before ours was announced.
+                Err(e) if !new.is_empty() && e.stderr().contains("did not match any file") => {}
+                answer => return answer,
+            }
+        }
+        self.announce(new, "committing")?;
+        self.commit_once(paths, message)
     }
 
     /// Tells the index that new files will come: `git commit` takes no path that it does not know.

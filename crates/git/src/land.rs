@@ -184,6 +184,7 @@ impl Door {
     /// Brings index and files from `old` to `new`; both may already be partly there.
     fn sync_files(&self, old: &Oid, new: &Oid) -> Result<(), Error> {
         const DOING: &str = "moving the files of a checkout";
+        let _turn = self.take_turn(DOING)?;
         self.adopt_moved_files(DOING, old, new)?;
         self.refresh(DOING)?;
         self.two_way(DOING, &[], old, new)

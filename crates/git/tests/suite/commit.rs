@@ -328,7 +328,7 @@ fn the_tree_of_nothing_is_the_tree_of_the_last_commit_whatever_is_staged() {
     let left = fs::read_dir(world.main.join(".git")).unwrap();
     assert!(
         left.flatten()
-            .all(|f| !f.file_name().to_string_lossy().starts_with("brain-")),
+            .all(|f| !f.file_name().to_string_lossy().starts_with("brain-index")),
         "nothing is left over"
     );
 }
