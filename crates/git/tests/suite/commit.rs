@@ -148,7 +148,13 @@ fn a_folder_that_took_a_files_place_carries_no_stranger_along() {
     write(&world.main.join("x/mine"), "1");
     write(&world.main.join("x/theirs"), "2");
     let door = world.door();
-    door.commit(&paths(&["x", "x/mine"]), &message("folder")).unwrap();
+    let tree = door.tree_of(&paths(&["x", "x/mine"])).unwrap();
+    assert_eq!(
+        door.commit(&paths(&["x", "x/mine"]), &message("folder"))
+            .unwrap()
+            .tree,
+        tree
+    );
     assert_eq!(committed(&world), paths(&["x", "x/mine"]));
     assert!(
         door.status()
