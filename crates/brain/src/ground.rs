@@ -1,0 +1,45 @@
+//! What the runner needs of a brain, gathered from configuration and root.
+
+use std::collections::BTreeMap;
+use std::ffi::OsString;
+
+use runner::drive::{Ground, Runner};
+
+use crate::config::{Brief, Evidence};
+use crate::context::Context;
+use crate::failure::{Failure, Trouble};
+
+/// Gathers it.
+///
+/// # Errors
+///
+/// When this program cannot be found again to watch a child.
+pub fn of(cx: &Context) -> Result<Ground, Failure> {
+    let this = std::env::current_exe()
+        .map_err(|error| Trouble::io("cannot find", std::path::Path::new("this program"), &error))?;
+    let config = &cx.config;
+    let mut tests = BTreeMap::new();
+    tests.extend(config.tests.clone().map(|it| (String::new(), it)));
+    for (name, project) in &config.projects {
+        tests.extend(project.tests.clone().map(|it| (name.clone(), it)));
+    }
+    let runner = |runner: &crate::config::Runner| Runner {
+        command: runner.command.clone(),
+        brief_as_argument: runner.brief == Brief::Argument,
+    };
+    Ok(Ground {
+        root: cx.root.dir().to_owned(),
+        state: cx.root.state(),
+        caller: cx.caller.clone(),
+        policy: cx.policy.clone(),
+        shim: vec![this.into_os_string(), OsString::from("__attempt")],
+        projects: config.projects.iter().map(|(name, it)| (name.clone(), it.path.clone())).collect(),
+        tests,
+        exit_is_enough: config.exit_is_enough.clone(),
+        runners: config.runners.iter().map(|(name, it)| (name.clone(), runner(it))).collect(),
+        worktree: config.worktree.clone(),
+        runner: config.runner.clone(),
+        evidence_clean: config.evidence == Evidence::Clean,
+        push: config.push,
+    })
+}
