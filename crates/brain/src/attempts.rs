@@ -1,11 +1,13 @@
 //! Processes of a run that a verb suspends, continues or ends on this machine (section 6).
 
 use protocol::event::{Entry, Event};
+use protocol::facts::caller::Process;
 use protocol::facts::id::SessId;
 use protocol::facts::span::Span;
 use protocol::world::{Pick, World};
 use runner::launch::{Adopted, Child, adopt};
 
+use crate::caller::{Life, life};
 use crate::context::Context;
 use crate::failure::Failure;
 use crate::root::Root;
@@ -86,6 +88,11 @@ pub fn end_dead(cx: &mut Context) -> Result<(), Failure> {
         }
     }
     Ok(())
+}
+
+/// Says how a process is known to be gone; `None` while it lives, or where nobody here can tell.
+pub fn process_gone(process: &Process) -> Option<String> {
+    (life(process) == Life::Gone).then(|| format!("its process {} on {} has ended", process.pid, process.host))
 }
 
 /// Says how the process of an attempt's claim is known to be gone: by the lock that it no longer holds.

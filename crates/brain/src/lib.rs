@@ -18,10 +18,10 @@ pub mod human;
 pub mod out;
 pub mod place;
 pub mod prompt;
+pub mod proof;
 pub mod report;
 pub mod root;
 pub mod show;
-pub mod token;
 pub mod wire;
 
 use std::ffi::OsString;
@@ -72,8 +72,8 @@ fn usage(args: &[OsString], error: &clap::Error) -> ExitCode {
 /// The clock of this process: the system's, or under `testkit` the one that the test turns.
 pub fn clock() -> store::clock::Clock {
     #[cfg(feature = "testkit")]
-    if let Some(file) = std::env::var_os("BRAIN_TEST_CLOCK") {
-        return store::clock::Clock::file(file.into());
+    if let Some(clock) = std::env::var("BRAIN_TEST_CLOCK").ok().and_then(|text| store::clock::Clock::read_from(&text)) {
+        return clock;
     }
     store::clock::Clock::System
 }

@@ -2,3 +2,5 @@
 
 pub mod evidence;
 pub mod plan;
+pub mod random;
+pub mod token;

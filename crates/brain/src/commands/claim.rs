@@ -1,6 +1,6 @@
 //! `brain claim …`.
 
-use std::path::PathBuf;
+use std::path::Path;
 
 use protocol::command::{Command, OpenClaim};
 use protocol::event::Event;
@@ -12,13 +12,15 @@ use protocol::facts::tests::Tests;
 use protocol::facts::trigger::Trigger;
 use protocol::refusal::Refusal;
 use protocol::world::Pick;
+use runner::token::Token;
 use serde_json::{Value, json};
 
 use crate::cli::{Claim, Open};
 use crate::commands::span;
 use crate::context::{Context, Typed};
 use crate::failure::{Failure, Trouble};
-use crate::{bases, caller, show, token, wire};
+use crate::caller::Probe;
+use crate::{attempts, bases, show, wire};
 
 /// Carries out `brain claim …`.
 pub fn claim(cx: &mut Context, verb: &Claim) -> Result<u8, Failure> {
@@ -49,7 +51,7 @@ fn word<T>(read: Option<T>, what: &str, text: &str, words: &str) -> Result<T, Fa
 }
 
 /// Reads what `claim open` was given.
-fn request(cx: &mut Context, args: &Open) -> Result<OpenClaim, Failure> {
+fn request(cx: &mut Context, args: &Open, token: &Token) -> Result<OpenClaim, Failure> {
     let kind_of = word(ClaimType::parse(&args.kind_of), "--type", &args.kind_of, "pilot, satellite, solo")?;
     let kinds = "code, test, deploy, search, brain-write, domain";
     let satellite_type = word(Kind::parse(&args.kind), "--kind", &args.kind, kinds)?;
@@ -74,7 +76,7 @@ fn request(cx: &mut Context, args: &Open) -> Result<OpenClaim, Failure> {
         texts.iter().map(read).collect()
     };
     let owner_process = match args.owner_pid {
-        Some(pid) => Some(caller::process(pid).ok_or_else(|| Trouble::usage(format!("--owner-pid: no process {pid}")))?),
+        Some(pid) => Probe::new().owned_by(pid).whole().map_err(|error| Trouble::usage(format!("--owner-pid: {error}")))?.owner,
         None => cx.caller.owner.clone(),
     };
     let slug = args.slug.clone().unwrap_or_else(|| args.scope.first().cloned().unwrap_or_default());
@@ -107,7 +109,7 @@ fn request(cx: &mut Context, args: &Open) -> Result<OpenClaim, Failure> {
         exclusive: args.exclusive,
         take_dirty: args.take_dirty,
         base: Default::default(),
-        token: token::digest(""),
+        token: token.digest(),
     })
 }
 
@@ -146,12 +148,11 @@ fn scope(cx: &Context, args: &Open, kind: Kind) -> Result<Scope, Failure> {
 }
 
 fn open(cx: &mut Context, args: &Open) -> Result<u8, Failure> {
-    let mut ask = request(cx, args)?;
+    let token = Token::mint().map_err(|error| Trouble::io("cannot read", Path::new("/dev/urandom"), &error))?;
+    let mut ask = request(cx, args, &token)?;
     let met = bases::of(cx, &ask.scope)?;
     ask.base = met.base;
     let own = args.worktree.then(|| bases::worktree(cx, &mut ask)).transpose()?;
-    let fresh = token::fresh().map_err(|error| Trouble::io("cannot read", &PathBuf::from("/dev/urandom"), &error))?;
-    ask.token = token::digest(&fresh);
     let entries = submit_or_reap(cx, &ask, args.key.as_deref())?;
     let opened = entries.iter().find_map(|entry| match &entry.event {
         Event::ClaimOpened(claim) => Some(claim.clone()),
@@ -161,7 +162,7 @@ fn open(cx: &mut Context, args: &Open) -> Result<u8, Failure> {
         return Err(Trouble::usage("--key was used for another request").hint("use another key").into());
     };
     if !cx.replayed {
-        token::write(&cx.root, &claim.id, &fresh)?;
+        token.keep(&cx.root.state(), &claim.id).map_err(|error| Trouble::io("cannot keep the token in", &cx.root.state(), &error))?;
         if let Some(own) = own {
             bases::make_worktree(cx, &claim, &own)?;
         }
@@ -206,7 +207,7 @@ fn submit_or_reap(
             other => return other,
         };
         let Refusal::ScopeOverlaps { held, .. } = &*refused else { return Err(Failure::Refused(refused)) };
-        let Some(why) = held.owner.process.as_ref().and_then(|process| caller::gone(process)) else {
+        let Some(why) = held.owner.process.as_ref().and_then(|process| attempts::process_gone(process)) else {
             return Err(Failure::Refused(refused));
         };
         cx.out.note(format!("{}: {why}", held.claim));
@@ -235,8 +236,8 @@ fn reap(cx: &mut Context, older_than: Option<&str>) -> Result<u8, Failure> {
             continue;
         }
         let proof = match (&claim.workflow, &claim.owner.process) {
-            (Some(_), _) => crate::attempts::gone(&cx.root, &claim.id),
-            (None, Some(process)) => caller::gone(process),
+            (Some(_), _) => attempts::gone(&cx.root, &claim.id),
+            (None, Some(process)) => attempts::process_gone(process),
             (None, None) => None,
         };
         gone.extend(proof.map(|why| (claim.id.clone(), why)));

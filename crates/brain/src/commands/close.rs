@@ -11,7 +11,7 @@ use store::Store;
 use crate::cli::Close;
 use crate::context::{Context, Typed};
 use crate::failure::{Failure, Trouble};
-use crate::{exit, human, prompt, wire};
+use crate::{exit, prompt, proof, wire};
 
 /// How long to listen for an answer at a time.
 const LISTEN: std::time::Duration = std::time::Duration::from_millis(500);
@@ -22,7 +22,7 @@ pub fn close(cx: &mut Context, args: &Close) -> Result<u8, Failure> {
     let at_most = args.result.as_deref().and_then(Outcome::parse).unwrap_or(Outcome::Ok);
     if !args.leave.is_empty() {
         let text = format!("close {id} and leave {}", args.leave.join(" "));
-        cx.caller.nature = human::prove(&cx.root, &cx.config, &cx.caller, "leave changes behind", &text)?;
+        proof::prove(cx, "leave changes behind", &text, &text)?;
     }
     let ask = CloseAsk {
         at_most,

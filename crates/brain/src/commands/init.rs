@@ -3,6 +3,7 @@
 use std::io::Write;
 use std::path::Path;
 
+use runner::random;
 use serde_json::json;
 use store::{Sqlite, SqliteOptions};
 
@@ -11,7 +12,6 @@ use crate::config;
 use crate::failure::{Failure, Trouble};
 use crate::out::Out;
 use crate::root::Root;
-use crate::{exit, token};
 
 /// Hides from git what is this machine's alone: all of it.
 const IGNORE: &str = "*\n";
@@ -72,6 +72,6 @@ fn write_new(path: &Path, text: &str) -> Result<bool, Failure> {
 
 /// A fresh id that keeps this brain apart from others in a shared store.
 fn brain_id() -> Result<String, Failure> {
-    let random = token::fresh().map_err(|error| Trouble::new(exit::UNREACHABLE, "io", format!("no randomness: {error}")))?;
-    Ok(random[..16].to_owned())
+    let bytes = random::bytes::<8>().map_err(|error| Trouble::io("cannot read", Path::new("/dev/urandom"), &error))?;
+    Ok(random::hex(&bytes))
 }

@@ -1,6 +1,6 @@
 //! `brain preflight …`: the check that runs before every write of every agent.
 
-use std::ffi::{OsStr, OsString};
+use std::ffi::OsString;
 use std::path::PathBuf;
 
 use protocol::command::Command;
@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 use store::Store;
 
 use crate::cli::{Check, Globals, OpWord, Preflight};
-use crate::context::{Context, Typed};
+use crate::context::{Context, Typed, bad_path};
 use crate::failure::{Failure, Trouble};
 use crate::out::Out;
 use crate::{advice, exit, place, wire};
@@ -41,7 +41,7 @@ pub fn preflight(globals: &Globals, verb: &Preflight) -> Result<u8, Failure> {
             let tripped = world.claims.get(&id).and_then(|claim| world.works.get(&claim.work)).is_some_and(|work| work.tripped);
             if tripped {
                 let text = format!("reset the breaker of {id}: {why}");
-                cx.caller.nature = crate::human::prove(&cx.root, &cx.config, &cx.caller, "reset the breaker", &text)?;
+                crate::proof::prove(cx, "reset the breaker", &text, &text)?;
             }
             cx.submit(&Command::ResetWork { id: id.clone(), why: why.clone() })?;
             count(cx, &id)
@@ -133,7 +133,7 @@ pub fn check(globals: &Globals, args: &Check) -> Result<u8, Failure> {
     let mut placer = place::Placer::new(&cx.root);
     let mut paths = Vec::with_capacity(args.paths.len());
     for path in &args.paths {
-        paths.push(placer.place(&cx.cwd, path.as_os_str(), op).map_err(|error| bad_path(path.as_os_str(), &error))?);
+        paths.push(placer.place(&cx.cwd, path.as_os_str(), op).map_err(|error| bad_path(path, &error))?);
     }
     let ask = Ask { id: id.clone(), op, paths };
     let mut verdicts = Vec::new();
@@ -172,14 +172,6 @@ fn sign_of_life(cx: &mut Context, world: &protocol::world::World, id: &SessId, n
         // A lost renewal only shortens the lease; the next check renews.
         let _ = cx.store.touch(&[(Lease::Claim(id.clone()), claim.fence)], claim.ttl);
     }
-}
-
-fn bad_path(path: &OsStr, error: &place::PlaceError) -> Failure {
-    let exit = match error {
-        place::PlaceError::Unreadable(..) => exit::CANNOT_JUDGE,
-        _ => exit::USAGE,
-    };
-    Trouble::new(exit, "path.bad", format!("{}: {error}", path.display())).into()
 }
 
 /// Shows the verdicts; gives the exit code.
@@ -261,11 +253,11 @@ fn blind(globals: &Globals, args: &Check, failure: Failure) -> Result<u8, Failur
     let cwd = std::env::current_dir().map_err(|_| Trouble::usage("the current folder is gone"))?;
     let Ok(root) = crate::context::find_root(globals, &cwd) else { return Err(failure) };
     let (_, policy) = crate::context::configuration(&root)?;
-    let caller = crate::caller::probe();
+    let caller = crate::caller::Probe::new().near();
     let mut placer = place::Placer::new(&root);
     let mut verdicts = Vec::new();
     for path in &args.paths {
-        let asked = placer.place(&cwd, path.as_os_str(), Op::Read).map_err(|error| bad_path(path.as_os_str(), &error))?;
+        let asked = placer.place(&cwd, path.as_os_str(), Op::Read).map_err(|error| bad_path(path, &error))?;
         let secret = asked.path.as_ref().is_ok_and(|path| read_blind(&caller.nature, policy.zones.zone_of(path)));
         let refused = secret.then_some((Checked::Zone, Detail::SecretRead));
         verdicts.push(Verdict { given: asked.given, path: asked.path.ok(), refused });

@@ -24,7 +24,7 @@ use crate::commands::plan;
 use crate::context::{Context, Typed};
 use crate::failure::{Failure, Trouble};
 use crate::out::Out;
-use crate::{advice, exit, gitwords, ground, human, prompt, report, show, wire};
+use crate::{advice, exit, gitwords, ground, prompt, proof, report, show, wire};
 
 /// Phases side by side when nothing is said: as many as there are processors, at least two.
 fn jobs_by_default() -> u32 {
@@ -78,7 +78,7 @@ fn start(cx: &mut Context, args: &Run) -> Result<u8, Failure> {
     let yes_to: Vec<GateKind> = args.yes_to.iter().filter_map(|word| GateKind::parse(word)).collect();
     if !yes_to.is_empty() {
         let text = format!("run {} and say yes to {}", fact.name, args.yes_to.join(", "));
-        cx.caller.nature = human::prove(&cx.root, &cx.config, &cx.caller, "say yes beforehand", &text)?;
+        proof::prove(cx, "say yes beforehand", &text, &text)?;
     }
     let parent = args.parent.as_deref().map(|id| cx.claim_id(id, Typed::Part)).transpose()?;
     cx.out.note(plan::map_line(&cx.policy, &fact));

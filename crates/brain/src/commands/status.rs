@@ -9,7 +9,7 @@ use serde_json::json;
 
 use crate::context::Context;
 use crate::failure::Failure;
-use crate::{caller, human, show, wire};
+use crate::{attempts, proof, show, wire};
 
 /// How alive a claim is, derived from its lease and its owner when it is read (O-36).
 fn life(cx: &Context, world: &World, claim: &Claim, state: State) -> &'static str {
@@ -17,8 +17,8 @@ fn life(cx: &Context, world: &World, claim: &Claim, state: State) -> &'static st
         return if claim.reaped { "owner gone" } else { "lease expired" };
     }
     let gone = match (&claim.workflow, &claim.owner.process) {
-        (Some(_), _) => crate::attempts::gone(&cx.root, &claim.id).is_some(),
-        (None, Some(process)) => caller::gone(process).is_some(),
+        (Some(_), _) => attempts::gone(&cx.root, &claim.id).is_some(),
+        (None, Some(process)) => attempts::process_gone(process).is_some(),
         (None, None) => false,
     };
     let _ = world;
@@ -110,5 +110,5 @@ fn forged(cx: &mut Context) -> Result<Vec<String>, Failure> {
     picks.extend(runs.runs.keys().cloned().map(Pick::GatesOfRun));
     let (world, _) = cx.look(&picks)?;
     let answered = world.gates.values().filter(|gate| gate.answer.is_some());
-    Ok(answered.filter(|gate| !human::verifies(gate)).map(|gate| gate.id.to_string()).collect())
+    Ok(answered.filter(|gate| !proof::verifies(cx, gate)).map(|gate| gate.id.to_string()).collect())
 }

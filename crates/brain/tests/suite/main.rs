@@ -2,7 +2,10 @@
 
 #![expect(clippy::unwrap_used, reason = "a helper that fails is a test that fails")]
 
+mod caller;
 mod config;
+mod human;
 mod place;
 mod root;
+mod token;
 mod world;

@@ -21,7 +21,7 @@ use super::begin::{Place, branch_of, place_of};
 use super::{Driver, Hand, News, Trouble, brief};
 use crate::close::{self, CloseAsk, Closed};
 use crate::launch::{self, Adopted, Brief, Child, Limits, Spec};
-use crate::token;
+use crate::token::{self, Token};
 
 /// How long to wait for news at a time: the end of a child is noticed at once all the same.
 const LISTEN: Duration = Duration::from_millis(200);
@@ -110,8 +110,9 @@ impl Driver<'_> {
                     Baseline::Go => {}
                     Baseline::Gone => return Ok(None),
                 }
-                let token = match token::read(&self.ground.token_file(&attempt.claim.id)) {
-                    Ok(token) => token,
+                let token = match Token::find(&self.ground.state, &attempt.claim.id) {
+                    Ok(Some(token)) => token.to_environment(),
+                    Ok(None) => return Ok(Some(Exit::NotStarted("its token is gone".to_owned()))),
                     Err(error) => return Ok(Some(Exit::NotStarted(format!("its token is gone: {error}")))),
                 };
                 let spec = match self.spec(world, attempt, id, &dir, &token) {
@@ -263,7 +264,7 @@ impl Driver<'_> {
         attempt: &Attempt<'_>,
         id: &AttemptId,
         dir: &Path,
-        token: &str,
+        secret: &str,
     ) -> Result<Spec, String> {
         let phase = attempt.phase();
         let (command, as_argument) = self.command(phase)?;
@@ -281,10 +282,10 @@ impl Driver<'_> {
             base: launch::Base::List,
             env: vec![
                 env("BRAIN_SESSION", &attempt.claim.id.as_str()),
-                env("BRAIN_TOKEN", &token),
+                env(token::VARIABLE, &secret),
                 env("BRAIN_ROOT", &self.ground.root),
             ],
-            masked: vec!["BRAIN_TOKEN".to_owned()],
+            masked: vec![token::VARIABLE.to_owned()],
             brief: if as_argument { Brief::Argument(OsString::from(text)) } else { Brief::Stdin(text.into_bytes()) },
             limits: Limits {
                 time: phase.timeout,
@@ -378,7 +379,7 @@ impl Driver<'_> {
         {
             // What is landed is in the theme; a worktree with anything else in it is kept, by git's own look.
             let _ = attempt.place.door.worktree_remove(&attempt.worktree, theme);
-            let _ = std::fs::remove_file(self.ground.token_file(&attempt.claim.id));
+            let _ = Token::forget(&self.ground.state, &attempt.claim.id);
         }
         Ok(())
     }

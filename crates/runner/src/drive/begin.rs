@@ -20,6 +20,7 @@ use protocol::rules::run::{Question, phase_of};
 use protocol::world::{Pick, World};
 
 use super::{Driver, Ground, Hand, Trouble};
+use crate::token::Token;
 
 /// A plan as it is to be run.
 #[derive(Clone, Debug)]
@@ -254,13 +255,15 @@ fn free_id(hand: &mut Hand<'_>, now: Instant, slug: &str) -> Result<SessId, Trou
 
 /// Writes a fresh token for a claim that is about to be opened; gives its digest.
 fn write_token(ground: &Ground, claim: &SessId) -> Result<TokenDigest, Trouble> {
-    let file = ground.token_file(claim);
-    crate::token::write(&file).map_err(|error| Trouble::Io("write the token", file, error))
+    let failed = |error| Trouble::Io("write the token of", ground.state.join(claim.as_str()), error);
+    let token = Token::mint().map_err(failed)?;
+    token.keep(&ground.state, claim).map_err(failed)?;
+    Ok(token.digest())
 }
 
 fn forget_token(ground: &Ground, claim: &SessId) {
     // A token without a claim opens nothing; `doctor` sweeps what is left.
-    let _ = std::fs::remove_file(ground.token_file(claim));
+    let _ = Token::forget(&ground.state, claim);
 }
 
 impl Driver<'_> {

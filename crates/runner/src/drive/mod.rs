@@ -33,7 +33,7 @@ use protocol::rules::run::{Step, next};
 use protocol::world::{Footprint, Lease, Pick, World};
 use store::{Outcome, Request, Store};
 
-pub use begin::{Planned, keep, start};
+pub use begin::{Planned, phase_digest, start, whole_digest};
 pub use brief::brief;
 
 /// How often the loop looks again though nothing was heard: it renews its leases then.
@@ -90,11 +90,6 @@ impl Ground {
     /// The worktree of an attempt, by its claim.
     pub fn worktree_dir(&self, claim: &SessId) -> PathBuf {
         self.state.join("worktrees").join(claim.as_str())
-    }
-
-    /// The file of a claim's token.
-    pub fn token_file(&self, claim: &SessId) -> PathBuf {
-        self.state.join("tokens").join(claim.as_str())
     }
 }
 
