@@ -3,4 +3,5 @@
 mod oracle;
 mod path;
 mod scope;
+mod stories;
 mod zone;
