@@ -1,5 +1,6 @@
 //! What is true now, as far as it was loaded: the facts that a rule looks at.
 
+use std::cmp::Ordering;
 use std::collections::{BTreeMap, BTreeSet};
 
 use serde::{Deserialize, Serialize};
@@ -221,17 +222,21 @@ impl World {
 
     /// Milliseconds between two moments of one era that did not count for a claim.
     pub fn idle(&self, claim: &Claim, from: Instant, to: Instant) -> u64 {
-        let mut clipped: Vec<(u64, u64)> = self
-            .stretches(claim)
-            .filter(|s| s.from.era == to.era)
-            .map(|s| {
-                (
-                    s.from.tick.max(from.tick),
-                    s.to.map_or(to.tick, |end| end.tick).min(to.tick),
-                )
-            })
-            .filter(|(start, end)| start < end)
-            .collect();
+        // A stretch may have begun in an earlier boot, or ended in a later one.
+        let clip = |s: &Suspension| {
+            let start = match s.from.era.cmp(&to.era) {
+                Ordering::Less => from.tick,
+                Ordering::Equal => s.from.tick.max(from.tick),
+                Ordering::Greater => return None,
+            };
+            let end = match s.to {
+                Some(end) if end.era < to.era => return None,
+                Some(end) if end.era == to.era => end.tick.min(to.tick),
+                _ => to.tick,
+            };
+            (start < end).then_some((start, end))
+        };
+        let mut clipped: Vec<(u64, u64)> = self.stretches(claim).filter_map(clip).collect();
         clipped.sort_unstable();
         let mut total = 0;
         let mut covered = 0;

@@ -221,6 +221,26 @@ fn another_boot_leaves_what_waited() {
 }
 
 #[test]
+fn a_pause_of_an_earlier_boot_still_stops_the_clock() {
+    check(
+        "
+        ana opens . as pilot 12h    -> yes
+        ana launches ben src 30m    -> yes
+        x waits 31m
+        @human pauses ana           -> yes
+        machine boots
+        ben renews                  -> yes
+        ben is paused
+        x waits 25h
+        ben is paused
+        ben left 30m
+        @human resumes ana          -> yes
+        ben left 30m
+    ",
+    );
+}
+
+#[test]
 fn reaping_needs_a_proof_and_touches_only_what_is_open() {
     check(
         "
