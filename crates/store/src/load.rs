@@ -360,8 +360,15 @@ impl Loader<'_> {
 
     fn gates(&mut self, which: Gates<'_>) -> Result<(), Fault> {
         for gate in self.source.gates(which)? {
-            if let About::Claim(id) = &gate.about {
-                self.claim(&id.clone())?;
+            match &gate.about {
+                About::Claim(id) => self.claim(&id.clone())?,
+                // What ends the gate frees the phase that waits at it.
+                About::Phase(run, phase) => {
+                    for phase in self.source.phases(run, Phases::One(phase))? {
+                        self.phase(phase)?;
+                    }
+                }
+                About::Run(_) => {}
             }
             self.world.gates.insert(gate.id.clone(), gate);
         }
