@@ -1,6 +1,6 @@
 //! The clock of a store on this machine (R1).
 
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, OnceLock};
 
 /// Where a store reads the time. Tests turn it by hand.
 #[derive(Clone, Debug)]
@@ -48,6 +48,13 @@ impl Clock {
         }
     }
 
+    /// Sets a hand-turned clock to any reading: another boot, another wall time.
+    pub fn set(&self, to: Reading) {
+        if let Clock::Hand(reading) = self {
+            *reading.lock().unwrap_or_else(std::sync::PoisonError::into_inner) = to;
+        }
+    }
+
     /// Reads the clock.
     pub fn read(&self) -> Reading {
         match self {
@@ -74,8 +81,13 @@ fn system() -> Reading {
     }
 }
 
-/// The id of this boot of the machine.
+/// The id of this boot of the machine; it is read once, since no process outlives a boot.
 pub fn boot_id() -> String {
+    static BOOT: OnceLock<String> = OnceLock::new();
+    BOOT.get_or_init(read_boot_id).clone()
+}
+
+fn read_boot_id() -> String {
     #[cfg(target_os = "linux")]
     if let Ok(id) = std::fs::read_to_string("/proc/sys/kernel/random/boot_id") {
         return id.trim().to_owned();

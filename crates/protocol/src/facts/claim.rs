@@ -358,6 +358,32 @@ pub struct Landing {
     pub done: bool,
 }
 
+/// A map whose keys are no plain text, as a list of pairs.
+mod pairs {
+    use std::collections::BTreeMap;
+
+    use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+    pub fn serialize<K, V, S>(map: &BTreeMap<K, V>, serializer: S) -> Result<S::Ok, S::Error>
+    where
+        K: Serialize,
+        V: Serialize,
+        S: Serializer,
+    {
+        serializer.collect_seq(map)
+    }
+
+    pub fn deserialize<'de, K, V, D>(deserializer: D) -> Result<BTreeMap<K, V>, D::Error>
+    where
+        K: Deserialize<'de> + Ord,
+        V: Deserialize<'de>,
+        D: Deserializer<'de>,
+    {
+        let pairs = Vec::<(K, V)>::deserialize(deserializer)?;
+        Ok(pairs.into_iter().collect())
+    }
+}
+
 /// A session's hold on a scope.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct Claim {
@@ -422,7 +448,8 @@ pub struct Claim {
     pub rights: BTreeSet<Right>,
     /// The gate that it waits at.
     pub waiting: Option<GateId>,
-    /// Its own pauses.
+    /// Its own pauses, stored as pairs: a key in JSON is plain text, which does not tell who from who.
+    #[serde(with = "pairs")]
     pub pauses: BTreeMap<Pauser, String>,
     /// Its own stretches of waiting and pausing.
     pub suspensions: Vec<Suspension>,
