@@ -3,6 +3,8 @@
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 
+use runner::base::Checkout;
+use runner::close::Settings;
 use runner::drive::{Ground, Runner};
 
 use crate::config::{Brief, Evidence};
@@ -18,11 +20,19 @@ pub fn of(cx: &Context) -> Result<Ground, Failure> {
     let this = std::env::current_exe()
         .map_err(|error| Trouble::io("cannot find", std::path::Path::new("this program"), &error))?;
     let config = &cx.config;
-    let mut tests = BTreeMap::new();
-    tests.extend(config.tests.clone().map(|it| (String::new(), it)));
-    for (name, project) in &config.projects {
-        tests.extend(project.tests.clone().map(|it| (name.clone(), it)));
-    }
+    let with_tests = config.projects.iter().filter_map(|(name, it)| Some((name, it, it.tests.clone()?)));
+    let tests: BTreeMap<_, _> = with_tests.clone().map(|(name, _, tests)| (name.clone(), tests)).collect();
+    let by_repo = with_tests.filter_map(|(_, project, tests)| {
+        let checkout = Checkout::find(cx.root.dir(), &cx.root.dir().join(&project.path))?;
+        Some((checkout.repo, tests))
+    });
+    let settings = Settings {
+        tests: config.tests.clone(),
+        projects: by_repo.collect(),
+        exit_is_enough: config.exit_is_enough.clone(),
+        clean: config.evidence == Evidence::Clean,
+        push: config.push,
+    };
     let runner = |runner: &crate::config::Runner| Runner {
         command: runner.command.clone(),
         brief_as_argument: runner.brief == Brief::Argument,
@@ -35,11 +45,9 @@ pub fn of(cx: &Context) -> Result<Ground, Failure> {
         shim: vec![this.into_os_string(), OsString::from("__attempt")],
         projects: config.projects.iter().map(|(name, it)| (name.clone(), it.path.clone())).collect(),
         tests,
-        exit_is_enough: config.exit_is_enough.clone(),
+        settings,
         runners: config.runners.iter().map(|(name, it)| (name.clone(), runner(it))).collect(),
         worktree: config.worktree.clone(),
         runner: config.runner.clone(),
-        evidence_clean: config.evidence == Evidence::Clean,
-        push: config.push,
     })
 }

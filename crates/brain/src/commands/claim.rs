@@ -150,9 +150,8 @@ fn scope(cx: &Context, args: &Open, kind: Kind) -> Result<Scope, Failure> {
 fn open(cx: &mut Context, args: &Open) -> Result<u8, Failure> {
     let token = Token::mint().map_err(|error| Trouble::io("cannot read", Path::new("/dev/urandom"), &error))?;
     let mut ask = request(cx, args, &token)?;
-    let met = bases::of(cx, &ask.scope)?;
-    ask.base = met.base;
-    let own = args.worktree.then(|| bases::worktree(cx, &mut ask)).transpose()?;
+    ask.base = bases::of(cx)?;
+    let own = args.worktree.then(|| bases::plan_worktree(cx, &mut ask)).transpose()?;
     let entries = submit_or_reap(cx, &ask, args.key.as_deref())?;
     let opened = entries.iter().find_map(|entry| match &entry.event {
         Event::ClaimOpened(claim) => Some(claim.clone()),

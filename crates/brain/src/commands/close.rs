@@ -4,7 +4,7 @@ use protocol::facts::claim::{Claim, ClaimResult, Outcome};
 use protocol::facts::id::SessId;
 use protocol::refusal::Refusal;
 use protocol::world::Pick;
-use runner::close::{self, CloseAsk, Closed};
+use runner::close::{self, CloseAsk, CloseError, Closed};
 use serde_json::json;
 use store::Store;
 
@@ -24,17 +24,18 @@ pub fn close(cx: &mut Context, args: &Close) -> Result<u8, Failure> {
         let text = format!("close {id} and leave {}", args.leave.join(" "));
         proof::prove(cx, "leave changes behind", &text, &text)?;
     }
+    let tests = args.tests.as_deref().map(std::path::absolute).transpose();
     let ask = CloseAsk {
         at_most,
         notes: args.notes.clone(),
-        tests_file: args.tests.clone(),
+        tests: tests.map_err(|error| Trouble::usage(format!("--tests: {error}")))?,
         leave: args.leave.clone(),
         accept_failed: args.accept_failed,
-        ..CloseAsk::new(id.clone())
+        ..CloseAsk::of(id.clone())
     };
     loop {
         let ground = crate::ground::of(cx)?;
-        let closed = close::close(&mut close::Door::of_driver(&mut cx.store, &ground, &id), &ask);
+        let closed = close::close(&mut ground.door(&mut cx.store), &ask);
         match closed.map_err(|error| failure(&id, error))? {
             Closed::Already(result) => return shown(cx, &id, &result, "was closed already"),
             Closed::Done(result, notices) => {
@@ -61,12 +62,12 @@ pub fn close(cx: &mut Context, args: &Close) -> Result<u8, Failure> {
 }
 
 /// The failure of a close, in the words of the command line.
-pub fn failure(id: &SessId, error: close::Error) -> Failure {
+pub fn failure(id: &SessId, error: CloseError) -> Failure {
     match error {
-        close::Error::Refused(refusal) => Failure::Refused(refusal),
-        close::Error::Store(fault) => Failure::Fault(fault),
-        close::Error::Git(error) => crate::gitwords::trouble(&error).into(),
-        other => Trouble::new(exit::UNREACHABLE, "close.failed", other.to_string())
+        CloseError::Refused(refusal) => refusal.into(),
+        CloseError::Fault(fault) => Failure::Fault(fault),
+        CloseError::Git(error) => crate::gitwords::trouble(&error).into(),
+        other @ CloseError::Io { .. } => Trouble::new(exit::UNREACHABLE, "close.failed", other.to_string())
             .fix("close again: it goes on from where it stopped", format!("brain close {id}"))
             .into(),
     }

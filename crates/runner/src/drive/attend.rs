@@ -19,7 +19,7 @@ use protocol::world::{Pick, World};
 
 use super::begin::{Place, branch_of, place_of};
 use super::{Driver, Hand, News, Trouble, brief};
-use crate::close::{self, CloseAsk, Closed};
+use crate::close::{self, CloseAsk, CloseError, Closed};
 use crate::launch::{self, Adopted, Brief, Child, Limits, Spec};
 use crate::token::{self, Token};
 
@@ -399,11 +399,11 @@ impl Driver<'_> {
                 hand.store.wait(world.head, LISTEN)?;
                 continue;
             }
-            let ask = CloseAsk { at_most, notes: notes.clone(), ..CloseAsk::new(id.clone()) };
-            match close::close(&mut close::Door::of_driver(&mut *hand.store, self.ground, id), &ask) {
+            let ask = CloseAsk { at_most, notes: notes.clone(), ..CloseAsk::of(id.clone()) };
+            match close::close(&mut self.ground.door(&mut *hand.store), &ask) {
                 Ok(Closed::Done(..) | Closed::Already(_)) => return Ok(None),
                 Ok(Closed::Waiting(_)) => {}
-                Err(close::Error::Refused(refusal)) => match *refusal {
+                Err(CloseError::Refused(refusal)) => match refusal {
                     // A gate or a pause came between: wait for its end and go on.
                     Refusal::GatePending { .. } | Refusal::Halted { .. } => {}
                     refusal => {
@@ -413,7 +413,7 @@ impl Driver<'_> {
                         return Ok(Some(why));
                     }
                 },
-                Err(close::Error::Store(fault)) => return Err(Trouble::Store(fault)),
+                Err(CloseError::Fault(fault)) => return Err(Trouble::Store(fault)),
                 Err(other) => return Ok(Some(other.to_string())),
             }
             hand.store.wait(world.head, LISTEN)?;

@@ -431,7 +431,7 @@ impl Driver<'_> {
 
     pub(super) fn tests_of(&self, phase: &Phase) -> Option<protocol::facts::tests::Tests> {
         let project = phase.project.as_deref().and_then(|name| self.ground.tests.get(name));
-        phase.tests.as_ref().or(project).or_else(|| self.ground.tests.get("")).cloned()
+        phase.tests.as_ref().or(project).or(self.ground.settings.tests.as_ref()).cloned()
     }
 }
 

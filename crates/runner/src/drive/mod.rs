@@ -33,6 +33,8 @@ use protocol::rules::run::{Step, next};
 use protocol::world::{Footprint, Lease, Pick, World};
 use store::{Outcome, Request, Store};
 
+use crate::close;
+
 pub use begin::{Planned, phase_digest, start, whole_digest};
 pub use brief::brief;
 
@@ -56,20 +58,16 @@ pub struct Ground {
     pub shim: Vec<OsString>,
     /// Folders of projects below the root, by name.
     pub projects: BTreeMap<String, String>,
-    /// Tests of projects, by name; the root's under the empty name.
+    /// Tests of projects, by name.
     pub tests: BTreeMap<String, Tests>,
-    /// Test commands whose exit status is enough.
-    pub exit_is_enough: Vec<String>,
+    /// What the configuration says about closing.
+    pub settings: close::Settings,
     /// Shell commands of runners, by name.
     pub runners: BTreeMap<String, Runner>,
     /// What makes a fresh worktree fit to work in.
     pub worktree: WorktreeSetup,
     /// The runner of phases that name none.
     pub runner: Option<String>,
-    /// Whether evidence is taken in a worktree of exactly the tree.
-    pub evidence_clean: bool,
-    /// Whether a landed branch is pushed.
-    pub push: bool,
 }
 
 /// A configured runner.
@@ -85,6 +83,20 @@ impl Ground {
     /// The folder of an attempt, by its claim.
     pub fn attempt_dir(&self, claim: &SessId) -> PathBuf {
         self.state.join("attempts").join(claim.as_str())
+    }
+
+    /// The door through which a claim is closed.
+    pub fn door<'a>(&'a self, store: &'a mut dyn Store) -> close::Door<'a> {
+        close::Door {
+            store,
+            caller: &self.caller,
+            policy: &self.policy,
+            root: &self.root,
+            state: &self.state,
+            environment: None,
+            settings: &self.settings,
+            fuse: Default::default(),
+        }
     }
 
     /// The worktree of an attempt, by its claim.
@@ -194,7 +206,7 @@ pub enum Trouble {
     /// A child could not be handled.
     Launch(crate::launch::Error),
     /// A close failed.
-    Close(Box<crate::close::Error>),
+    Close(Box<close::CloseError>),
     /// A file could not be handled.
     Io(&'static str, PathBuf, std::io::Error),
     /// The theme does not merge into the main branch.
