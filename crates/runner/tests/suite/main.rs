@@ -1,0 +1,3 @@
+//! What the runner promises, from the outside.
+
+mod launch;
