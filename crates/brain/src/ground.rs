@@ -42,7 +42,7 @@ pub fn of(cx: &Context) -> Result<Ground, Failure> {
         state: cx.root.state(),
         caller: cx.caller.clone(),
         policy: cx.policy.clone(),
-        shim: vec![this.into_os_string(), OsString::from("__attempt")],
+        shim: vec![this.into_os_string(), OsString::from(crate::ATTEMPT)],
         projects: config.projects.iter().map(|(name, it)| (name.clone(), it.path.clone())).collect(),
         tests,
         settings,

@@ -11,6 +11,7 @@ use protocol::facts::gate::GateKind;
 use protocol::facts::id::{AttemptId, SessId};
 use protocol::facts::path::LogicalPath;
 use protocol::facts::plan::{Launch, Phase, WorktreeSetup};
+use protocol::facts::span::Span;
 use protocol::facts::run::{Exit, PhaseRun, Standing};
 use protocol::refusal::Refusal;
 use protocol::rules::drift;
@@ -25,6 +26,9 @@ use crate::token::{self, Token};
 
 /// How long to wait for news at a time: the end of a child is noticed at once all the same.
 const LISTEN: Duration = Duration::from_millis(200);
+
+/// How long a child has between the request to end and its end by force.
+const GRACE: Span = Span::from_ms(5_000);
 
 /// One attempt with what it needs.
 struct Attempt<'a> {
@@ -193,15 +197,17 @@ impl Driver<'_> {
     }
 
     fn quietly(&self, attempt: &Attempt<'_>, command: &str, name: &str) -> Result<launch::Output, Trouble> {
-        let folder = self.ground.attempt_dir(&attempt.claim.id);
-        std::fs::create_dir_all(&folder).map_err(|error| Trouble::Io("make", folder.clone(), error))?;
-        Ok(launch::run_quietly(&launch::Quiet {
+        // A folder for each try: what a killed driver left of the last one stays beside it.
+        let folder = self.ground.state.join("quiet");
+        let mark = crate::random::bytes::<8>().map_err(|error| Trouble::Io("name", folder.clone(), error))?;
+        Ok(launch::run_quietly(launch::Quiet {
+            dir: folder.join(format!("{}-{name}-{}", attempt.claim.id, crate::random::hex(&mark))),
+            shim: self.ground.shim.clone(),
             command: launch::Command::Shell(command.to_owned()),
             cwd: attempt.worktree.join(&attempt.place.inside),
             base: launch::Base::List,
             env: Vec::new(),
             limits: Limits::default(),
-            log: folder.join(format!("{name}.log")),
         })?)
     }
 
@@ -317,7 +323,7 @@ impl Driver<'_> {
     fn watch(&self, hand: &mut Hand<'_>, attempt: &Attempt<'_>, child: &Child) -> Result<Exit, Trouble> {
         let mut suspended = false;
         loop {
-            if let Some(ending) = child.wait_for(LISTEN)? {
+            if let Some(ending) = child.wait(Some(Stopwatch::now() + LISTEN)) {
                 self.face.hear(News::Ended {
                     phase: attempt.id().to_owned(),
                     how: said_by(&ending.exit),
@@ -332,12 +338,12 @@ impl Driver<'_> {
             }
             let ended_by_itself = claim.result.is_some();
             if claim.is_terminal() && !ended_by_itself {
-                child.end()?;
+                child.end(GRACE)?;
                 continue;
             }
             let paused = !world.pauses(claim).is_empty();
             if paused != suspended {
-                if paused { child.suspend()? } else { child.resume()? }
+                if paused { child.suspend()? } else { child.resume()? };
                 suspended = paused;
             }
         }
