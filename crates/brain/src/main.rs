@@ -1,2 +1,3 @@
 //! The `brain` command line.
+
 fn main() {}
