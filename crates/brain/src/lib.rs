@@ -2,3 +2,5 @@
 //! and proofs.
 
 pub mod config;
+pub mod place;
+pub mod root;

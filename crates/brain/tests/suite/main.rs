@@ -1,3 +1,8 @@
 //! The faces' foundations, each against real files, links, repositories and processes.
 
+#![expect(clippy::unwrap_used, reason = "a helper that fails is a test that fails")]
+
 mod config;
+mod place;
+mod root;
+mod world;
