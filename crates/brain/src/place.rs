@@ -167,9 +167,12 @@ pub struct Placer<'r> {
 impl<'r> Placer<'r> {
     /// Places paths below this root.
     pub fn new(root: &'r Root) -> Self {
+        let own = root
+            .repository()
+            .and_then(|own| Some((own.toplevel()?.to_owned(), own.clone())));
         Self {
             root,
-            met: Vec::new(),
+            met: own.into_iter().collect(),
         }
     }
 

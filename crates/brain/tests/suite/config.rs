@@ -280,7 +280,7 @@ proptest! {
 }
 
 #[test]
-#[ignore = "a measurement: cargo test --release -p brain -- --ignored --nocapture"]
+#[ignore = "a measurement: cargo test --profile ci -p brain little_time -- --ignored --nocapture"]
 fn reading_what_init_writes_takes_little_time() {
     let text = template("shop-7f3a");
     let best = |work: &dyn Fn()| {

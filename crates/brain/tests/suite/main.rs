@@ -2,7 +2,9 @@
 
 #![expect(clippy::unwrap_used, reason = "a helper that fails is a test that fails")]
 
+mod caller;
 mod config;
 mod place;
 mod root;
+mod token;
 mod world;

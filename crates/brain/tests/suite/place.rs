@@ -340,7 +340,7 @@ proptest! {
 }
 
 #[test]
-#[ignore = "a measurement: cargo test --profile ci -p brain -- --ignored --nocapture"]
+#[ignore = "a measurement: cargo test --profile ci -p brain little_time -- --ignored --nocapture"]
 fn placing_takes_little_time() {
     let world = World::new();
     let best = |work: &dyn Fn()| {
