@@ -3,6 +3,7 @@
 
 pub mod caller;
 pub mod config;
+pub mod human;
 pub mod place;
 mod random;
 pub mod root;

@@ -4,6 +4,7 @@
 
 mod caller;
 mod config;
+mod human;
 mod place;
 mod root;
 mod token;
