@@ -106,9 +106,6 @@ pub enum Command {
     },
     /// The version, and what this binary is made of
     Version,
-    /// The child of a run: watches one attempt
-    #[command(name = "__attempt", hide = true)]
-    Attempt { dir: PathBuf },
 }
 
 #[derive(Args, Debug)]

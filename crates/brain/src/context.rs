@@ -10,17 +10,17 @@ use protocol::facts::id::{GateId, RunId, SessId};
 use protocol::facts::policy::Policy;
 use protocol::facts::time::Instant;
 use protocol::refusal::Refusal;
-use protocol::rules::preflight::PathAsk;
+use protocol::rules::preflight::{Op, PathAsk};
 use protocol::world::{Footprint, Pick, World};
 use store::{Outcome, Request, Sqlite, SqliteOptions, Store};
 
-use crate::caller;
+use crate::caller::Probe;
 use crate::cli::Globals;
 use crate::config::{self, Config};
 use crate::failure::{Failure, Trouble};
 use crate::out::Out;
-use crate::place;
-use crate::root::{self, Root};
+use crate::place::{PlaceError, Placer};
+use crate::root::{Root, RootError};
 
 /// How much of an id must be typed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -60,7 +60,7 @@ impl Context {
     pub fn open(globals: &Globals) -> Result<Context, Failure> {
         let cwd = std::env::current_dir()
             .map_err(|error| Trouble::io("cannot tell the current folder", Path::new("."), &error))?;
-        let root = root::find(globals.root.as_deref(), &cwd)?;
+        let root = find_root(globals, &cwd)?;
         Context::at(Out::new(globals), root, cwd)
     }
 
@@ -71,8 +71,9 @@ impl Context {
     /// As [`Context::open`].
     pub fn at(out: Out, root: Root, cwd: PathBuf) -> Result<Context, Failure> {
         let (config, policy) = configuration(&root)?;
-        let store = Sqlite::open(&root.store(), SqliteOptions { clock: crate::clock(), ..Default::default() })?;
-        let caller = caller::probe();
+        let database = root.database().map_err(|error| no_root(&error))?;
+        let store = Sqlite::open(&database, SqliteOptions { clock: crate::clock(), ..Default::default() })?;
+        let caller = Probe::new().whole().unwrap_or_else(|_| Probe::new().near());
         Ok(Context { out, root, config, policy, store, caller, cwd, replayed: false })
     }
 
@@ -223,13 +224,48 @@ impl Context {
     ///
     /// An empty path.
     pub fn place(&self, path: &Path, delete: bool) -> Result<PathAsk, Failure> {
-        place::place(&self.root, self.policy.fold, &self.cwd, path, delete)
+        let op = if delete { Op::Delete } else { Op::Write };
+        let placed = Placer::new(&self.root).place(&self.cwd, path.as_os_str(), op);
+        placed.map_err(|error| bad_path(path, &error))
     }
 
     /// Whether the caller is taken for an agent, as far as one can tell without the store.
     pub fn is_agent(&self) -> bool {
         matches!(self.caller.nature, Nature::Agent { .. })
     }
+}
+
+/// Finds the brain that was named, or the one around the current folder.
+///
+/// # Errors
+///
+/// No brain here.
+pub fn find_root(globals: &Globals, cwd: &Path) -> Result<Root, Failure> {
+    let found = match &globals.root {
+        Some(dir) => Root::named(dir),
+        None => Root::find(cwd),
+    };
+    found.map_err(|error| no_root(&error))
+}
+
+/// The words for a brain that is not there, or has no store.
+pub fn no_root(error: &RootError) -> Failure {
+    let (code, dir) = match error {
+        RootError::NoBrain(dir) => ("brain.none", dir),
+        RootError::StoreMissing(dir) => ("store.missing", dir),
+        RootError::NoFolder(dir, _) => ("brain.no_folder", dir),
+    };
+    let make = format!("brain init --root {}", crate::advice::quote(&dir.display().to_string()));
+    Trouble::new(crate::exit::UNREACHABLE, code, error.to_string()).fix("make the brain", make).into()
+}
+
+/// The words for a path that could not be looked at.
+pub fn bad_path(path: &Path, error: &PlaceError) -> Failure {
+    let exit = match error {
+        PlaceError::Unreadable(..) => crate::exit::CANNOT_JUDGE,
+        PlaceError::Empty | PlaceError::Nul | PlaceError::NotUtf8(_) => crate::exit::USAGE,
+    };
+    Trouble::new(exit, "path.bad", format!("{}: {error}", path.display())).into()
 }
 
 /// Reads the configuration and makes the policy of it.
@@ -241,7 +277,7 @@ pub fn configuration(root: &Root) -> Result<(Config, Policy), Failure> {
     let bad = |error: config::ConfigError| {
         Failure::from(Trouble::new(crate::exit::CONFIG, "config.bad", error.to_string()))
     };
-    let config = Config::load(&root.dir).map_err(bad)?;
+    let config = Config::load(root.dir()).map_err(bad)?;
     let policy = config.policy(&root.facts()).map_err(bad)?;
     Ok((config, policy))
 }

@@ -1,4 +1,7 @@
 //! Acts: drives plans, closes claims, launches agents.
 
 pub mod evidence;
+pub mod launch;
 pub mod plan;
+pub mod random;
+pub mod token;

@@ -4,6 +4,7 @@
 //! none. It never decides, and two stores never differ in an answer.
 
 pub mod clock;
+#[cfg(feature = "conformance")]
 pub mod conformance;
 mod fault;
 pub mod load;

@@ -11,7 +11,7 @@ use serde_json::json;
 use crate::cli::Gate;
 use crate::context::{Context, Typed};
 use crate::failure::{Failure, Trouble};
-use crate::{human, show, wire};
+use crate::{proof, show, wire};
 
 /// Carries out `brain gate …`.
 pub fn gate(cx: &mut Context, verb: &Gate) -> Result<u8, Failure> {
@@ -139,16 +139,15 @@ fn answer(cx: &mut Context, text: &str, choice: Choice, words: &[String]) -> Res
 /// Answers a gate as a human: shows it, asks for the proof, signs the answer.
 pub fn give(cx: &mut Context, gate: &Fact, choice: Choice, words: &str) -> Result<u8, Failure> {
     if gate.answer.is_none() {
-        cx.out.note(show::gate(gate));
-        let signed = gate.to_sign(choice, words, &cx.caller.user, &cx.caller.host);
-        cx.caller.nature = human::prove(&cx.root, &cx.config, &cx.caller, "answer a gate", &signed)?;
-        let mac = human::mac(&signed)?;
+        let answer = gate.to_sign(choice, words, &cx.caller.user, &cx.caller.host);
+        let shown = format!("{}\n   Answer   : {}", show::gate(gate), choice.as_str());
+        let seal = proof::prove(cx, "answer a gate", &shown, &answer)?;
         cx.submit(&Command::AnswerGate {
             id: gate.id.clone(),
             choice,
             words: words.to_owned(),
             shown: gate.shown.clone(),
-            mac,
+            mac: seal.to_string(),
         })?;
     }
     let gate = by_id(cx, &gate.id)?;

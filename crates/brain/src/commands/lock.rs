@@ -17,7 +17,7 @@ use crate::cli::Lock;
 use crate::commands::span_in_minutes;
 use crate::context::{Context, Typed};
 use crate::failure::{Failure, Trouble};
-use crate::{exit, human, wire};
+use crate::{exit, proof, wire};
 
 /// How long a lock of `lock run` lasts unless it is renewed.
 const RUN_TTL: Span = Span::from_ms(60 * 60_000);
@@ -55,7 +55,7 @@ pub fn lock(cx: &mut Context, verb: &Lock) -> Result<u8, Failure> {
                         holder(cx, id)?;
                     }
                     let text = format!("release {path} by force: {why}");
-                    cx.caller.nature = human::prove(&cx.root, &cx.config, &cx.caller, "release by force", &text)?;
+                    proof::prove(cx, "release by force", &text, &text)?;
                     Holder::Name(id.clone())
                 }
                 None => holder(cx, id)?,

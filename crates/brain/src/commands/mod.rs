@@ -49,7 +49,6 @@ pub fn carry_out(cli: &Cli) -> Result<u8, Failure> {
             version(Out::new(globals));
             Ok(0)
         }
-        Command::Attempt { dir } => Ok(runner::launch::shim::main(dir)),
     }
 }
 

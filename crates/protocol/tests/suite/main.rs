@@ -3,4 +3,6 @@
 mod oracle;
 mod path;
 mod scope;
+mod small_world;
+mod stories;
 mod zone;

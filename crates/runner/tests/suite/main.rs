@@ -2,3 +2,4 @@
 
 mod evidence;
 mod plan;
+mod launch;
