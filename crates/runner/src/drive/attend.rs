@@ -205,7 +205,7 @@ impl Driver<'_> {
             shim: self.ground.shim.clone(),
             command: launch::Command::Shell(command.to_owned()),
             cwd: attempt.worktree.join(&attempt.place.inside),
-            base: launch::Base::List,
+            base: launch::Base::Fixed,
             env: Vec::new(),
             limits: Limits::default(),
         })?)
@@ -281,15 +281,15 @@ impl Driver<'_> {
         let env = |name: &str, value: &dyn AsRef<std::ffi::OsStr>| (name.to_owned(), value.as_ref().to_owned());
         Ok(Spec {
             dir: dir.to_owned(),
-            attempt: id.to_string(),
             shim: self.ground.shim.clone(),
             command: launch::Command::Shell(command),
             cwd: attempt.worktree.join(&attempt.place.inside),
-            base: launch::Base::List,
+            base: launch::Base::Fixed,
             env: vec![
                 env("BRAIN_SESSION", &attempt.claim.id.as_str()),
                 env(token::VARIABLE, &secret),
                 env("BRAIN_ROOT", &self.ground.root),
+                env("BRAIN_ATTEMPT", &id.as_str()),
             ],
             masked: vec![token::VARIABLE.to_owned()],
             brief: if as_argument { Brief::Argument(OsString::from(text)) } else { Brief::Stdin(text.into_bytes()) },
