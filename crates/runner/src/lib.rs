@@ -1,1 +1,3 @@
-//! (being built)
+//! Acts: drives plans, closes claims, launches agents.
+
+pub mod launch;

@@ -1,0 +1,4 @@
+//! What the runner promises, from the outside.
+
+#[cfg(test)]
+mod launch;
