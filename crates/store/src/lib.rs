@@ -28,6 +28,11 @@ pub use fault::Fault;
 pub use memory::Memory;
 pub use sqlite::{Sqlite, SqliteOptions};
 
+/// The version of the SQLite inside.
+pub fn sqlite_version() -> &'static str {
+    rusqlite::version()
+}
+
 /// How durable an answer must be before it is given.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Sync {

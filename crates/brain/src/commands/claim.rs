@@ -124,7 +124,7 @@ fn scope(cx: &Context, args: &Open, kind: Kind) -> Result<Scope, Failure> {
             Some(rest) => ("!", rest),
             None => ("", text.as_str()),
         };
-        let text = if let Ok(rest) = std::path::Path::new(text).strip_prefix(cx.root.dir()) {
+        let text = if let Ok(rest) = Path::new(text).strip_prefix(cx.root.dir()) {
             let slash = if text.ends_with('/') { "/" } else { "" };
             format!("{}{slash}", rest.display())
         } else if below.as_os_str().is_empty() || text.starts_with('/') || text.is_empty() {

@@ -264,6 +264,7 @@ impl Config {
             zones,
             kerneluser: self.kerneluser,
             fails_max: self.fails_max,
+            exit_is_enough: self.exit_is_enough.clone(),
             stale_grace: self.stale_grace,
             fold: facts.fold,
             digest: hash.finalize().to_hex()[..DIGEST].to_owned(),

@@ -10,7 +10,7 @@ mod finish;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsString;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::mpsc::{self, Receiver, Sender};
 use std::thread;
 use std::time::{Duration, Instant as Stopwatch};
@@ -528,9 +528,4 @@ impl Loop<'_, '_> {
             }
         }
     }
-}
-
-/// Reads a file of our own state.
-pub(crate) fn read_state(path: &Path) -> Result<Vec<u8>, Trouble> {
-    std::fs::read(path).map_err(|error| Trouble::Io("read", path.to_owned(), error))
 }

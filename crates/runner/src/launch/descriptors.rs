@@ -11,11 +11,14 @@ pub(super) fn close_inherited() {
     let Ok(entries) = std::fs::read_dir("/dev/fd") else {
         return;
     };
-    // Collected first: the folder that is read is among them, and closed by then.
     let open: Vec<i32> = entries
         .filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok())
         .collect();
     for descriptor in open.into_iter().filter(|descriptor| *descriptor > 2) {
+        // The folder that was read is among them, and closed by now.
+        if std::fs::symlink_metadata(format!("/dev/fd/{descriptor}")).is_err() {
+            continue;
+        }
         // SAFETY: the caller runs alone and has opened nothing, so nothing in this process owns it.
         unsafe { rustix::io::close(descriptor) };
     }

@@ -66,7 +66,7 @@ pub struct Spec {
     pub shim: Vec<OsString>,
     /// What the child is.
     pub command: Command,
-    /// Its working directory.
+    /// Its working directory, absolute.
     pub cwd: PathBuf,
     /// What its environment is built on.
     pub base: Base,

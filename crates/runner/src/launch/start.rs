@@ -46,9 +46,11 @@ pub fn start(spec: &Spec) -> Result<Child, Error> {
 
 /// Starts a child; a tied one is ended as soon as this process is gone or drops it.
 pub(super) fn begin(spec: &Spec, tied: bool) -> Result<Child, Error> {
-    if !spec.dir.is_absolute() {
-        let dir = spec.dir.display();
-        return Err(Error::Spec(format!("an attempt's folder is absolute, not {dir}")));
+    // The shim works at the root of the file system.
+    for path in [&spec.dir, &spec.cwd] {
+        if !path.is_absolute() {
+            return Err(Error::Spec(format!("{} is no absolute path", path.display())));
+        }
     }
     let place = Place::new(&spec.dir);
     place.make()?;
