@@ -571,7 +571,7 @@ fn every_sequence_of_four_moves_breaks_no_law() {
             count += 1;
             // What changed nothing leads nowhere new.
             let same = next.stage.world.head == head && next.stage.now == now;
-            if depth + 1 < 5 && !same {
+            if depth + 1 < 4 && !same {
                 open.push((next, depth + 1));
             }
         }
