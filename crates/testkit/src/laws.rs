@@ -40,10 +40,10 @@ fn must(law: u8, holds: bool, what: impl FnOnce() -> String) -> Result<(), Broke
 }
 
 /// The ids from a claim upwards, by the parent links alone.
-fn line(world: &World, claim: &Claim) -> BTreeSet<SessId> {
+fn line<'w>(world: &'w World, claim: &'w Claim) -> BTreeSet<&'w SessId> {
     let mut ids = BTreeSet::new();
     let mut at = Some(claim);
-    while let Some(claim) = at.filter(|claim| ids.insert(claim.id.clone())) {
+    while let Some(claim) = at.filter(|claim| ids.insert(&claim.id)) {
         at = claim
             .parent_satellite
             .as_ref()
@@ -59,7 +59,7 @@ fn line(world: &World, claim: &Claim) -> BTreeSet<SessId> {
 /// The first that does not.
 pub fn hold(stage: &Stage) -> Result<(), Broken> {
     let (world, now) = (&stage.world, stage.now);
-    let lines: BTreeMap<&SessId, BTreeSet<SessId>> = world
+    let lines: BTreeMap<&SessId, BTreeSet<&SessId>> = world
         .claims
         .values()
         .map(|claim| (&claim.id, line(world, claim)))
@@ -71,7 +71,7 @@ pub fn hold(stage: &Stage) -> Result<(), Broken> {
         .collect();
     for (at, a) in live.iter().enumerate() {
         for b in &live[at + 1..] {
-            let family = lines[&a.id].contains(&b.id) || lines[&b.id].contains(&a.id);
+            let family = lines[&a.id].contains(&&b.id) || lines[&b.id].contains(&&a.id);
             must(1, family || !conflict(stage, a, b), || {
                 format!("{} and {} are both live", a.id, b.id)
             })?;
@@ -95,9 +95,9 @@ pub fn hold(stage: &Stage) -> Result<(), Broken> {
     for claim in world.claims.values() {
         let ended_above = lines[&claim.id]
             .iter()
-            .filter(|id| **id != claim.id)
-            .find(|id| world.claims[*id].end.is_some());
-        let law = match ended_above.map(|id| &world.claims[id].end) {
+            .filter(|id| **id != &claim.id)
+            .find(|id| world.claims[**id].end.is_some());
+        let law = match ended_above.map(|id| &world.claims[*id].end) {
             Some(Some(End::Closed { .. })) => 6,
             _ => 8,
         };
@@ -215,7 +215,7 @@ pub fn step(
                 })?;
             }
             Event::ClaimResumed { id, .. } => {
-                let stands_on = |own: &Claim| line(before, own).contains(id);
+                let stands_on = |own: &Claim| line(before, own).contains(&id);
                 let on_caller = before
                     .claims
                     .values()
@@ -308,7 +308,7 @@ pub fn go(stage: &Stage, ask: &Preflight, verdicts: &[Verdict]) -> Result<(), Br
         });
     };
     let mut above = line(world, claim);
-    above.remove(&claim.id);
+    above.remove(&&claim.id);
     must(8, world.halt.standing.is_none(), || {
         "a go under the stop".to_owned()
     })?;
@@ -316,7 +316,7 @@ pub fn go(stage: &Stage, ask: &Preflight, verdicts: &[Verdict]) -> Result<(), Br
         format!("a go for {}, which is not open", claim.id)
     })?;
     for id in &above {
-        let it = &world.claims[id];
+        let it = &world.claims[*id];
         let quiet =
             it.pauses.is_empty() && it.waiting.is_none() && !matches!(it.end, Some(End::Failed { .. }));
         must(8, quiet, || format!("a go for {} under {id}", claim.id))?;
@@ -354,7 +354,7 @@ pub fn go(stage: &Stage, ask: &Preflight, verdicts: &[Verdict]) -> Result<(), Br
                     .any(|(of, its)| of.as_str() == entry.as_str() && *its == zone)
             });
             other.id != claim.id
-                && !above.contains(&other.id)
+                && !above.contains(&&other.id)
                 && other.satellite_type != Kind::Search
                 && (other.kind_of != ClaimType::Pilot || other.exclusive)
                 && world.state(other, now).is_live()

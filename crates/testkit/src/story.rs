@@ -19,7 +19,7 @@ use std::iter::Peekable;
 use std::vec::IntoIter;
 
 use protocol::command::{Changed, Command, OpenClaim, OpenGate, StartRun};
-use protocol::event::Event;
+use protocol::event::{Entry, Event};
 use protocol::facts::caller::{Caller, Nature, TokenDigest};
 use protocol::facts::claim::{
     Base, ClaimType, Evidence, EvidenceSource, Fence, Landing, Level, Outcome, Owner,
@@ -33,7 +33,7 @@ use protocol::facts::plan::{KernelExit, Phase, PhaseGate, PhaseId};
 use protocol::facts::report::{Format, Report};
 use protocol::facts::run::{Exit, RunEnd, Standing};
 use protocol::facts::scope::Scope;
-use protocol::facts::signal::{Address, Sender};
+use protocol::facts::signal::Address;
 use protocol::facts::signal_kind::SignalKind;
 use protocol::facts::span::Span;
 use protocol::facts::tests::Tests;
@@ -63,25 +63,42 @@ pub fn check(story: &str) {
 /// As [`check`].
 pub fn tell(story: &str) -> Stage {
     let mut teller = Teller::default();
-    for (number, line) in story.lines().enumerate() {
-        let line = line.trim();
-        if !line.is_empty() && !line.starts_with('#') {
-            teller.at = format!("line {}: {line}", number + 1);
-            teller.line(line);
-        }
-    }
-    let rebuilt = teller.stage.rebuilt();
-    let world = &teller.stage.world;
-    assert_eq!(rebuilt.claims, world.claims, "the journal rebuilds the claims");
-    assert_eq!(rebuilt.locks, world.locks, "the journal rebuilds the locks");
-    assert_eq!(rebuilt.gates, world.gates, "the journal rebuilds the gates");
-    assert_eq!(rebuilt.signals, world.signals, "the journal rebuilds the signals");
-    assert_eq!(rebuilt.works, world.works, "the journal rebuilds the work");
-    assert_eq!(rebuilt.runs, world.runs, "the journal rebuilds the runs");
-    assert_eq!(rebuilt.phases, world.phases, "the journal rebuilds the phases");
-    assert_eq!(rebuilt.halt, world.halt, "the journal rebuilds the stop");
-    assert_eq!(rebuilt.fence, world.fence, "the journal rebuilds the fence");
+    teller.all(story);
+    teller.rebuilds();
     teller.stage
+}
+
+/// What a step came to, for tables.
+pub struct Answer {
+    /// `yes`, or the refusal's code.
+    pub code: &'static str,
+    /// The exit code of a preflight.
+    pub exit: Option<u8>,
+    /// What it wrote down.
+    pub entries: Vec<Entry>,
+    /// The stage after it.
+    pub stage: Stage,
+}
+
+/// Tells a story, then takes one more step, written without its answer.
+///
+/// # Panics
+///
+/// As [`check`].
+pub fn answer(story: &str, step: &str) -> Answer {
+    let mut teller = Teller::default();
+    teller.all(story);
+    step.clone_into(&mut teller.at);
+    let head = teller.stage.journal.len();
+    let mut words = words(step);
+    let (who, verb) = (teller.word(&mut words), teller.word(&mut words));
+    let told = teller.step(&who, &verb, &mut words);
+    Answer {
+        code: told.code,
+        exit: told.exit,
+        entries: teller.stage.journal[head..].to_vec(),
+        stage: teller.stage,
+    }
 }
 
 #[derive(Default)]
@@ -159,6 +176,30 @@ fn span(text: &str) -> Option<Span> {
 }
 
 impl Teller {
+    fn all(&mut self, story: &str) {
+        for (number, line) in story.lines().enumerate() {
+            let line = line.trim();
+            if !line.is_empty() && !line.starts_with('#') {
+                self.at = format!("line {}: {line}", number + 1);
+                self.line(line);
+            }
+        }
+    }
+
+    /// Holds that the journal says all that the world holds, leases apart.
+    fn rebuilds(&self) {
+        let (rebuilt, world) = (self.stage.rebuilt(), &self.stage.world);
+        assert_eq!(rebuilt.claims, world.claims, "the journal rebuilds the claims");
+        assert_eq!(rebuilt.locks, world.locks, "the journal rebuilds the locks");
+        assert_eq!(rebuilt.gates, world.gates, "the journal rebuilds the gates");
+        assert_eq!(rebuilt.signals, world.signals, "the journal rebuilds the signals");
+        assert_eq!(rebuilt.works, world.works, "the journal rebuilds the work");
+        assert_eq!(rebuilt.runs, world.runs, "the journal rebuilds the runs");
+        assert_eq!(rebuilt.phases, world.phases, "the journal rebuilds the phases");
+        assert_eq!(rebuilt.halt, world.halt, "the journal rebuilds the stop");
+        assert_eq!(rebuilt.fence, world.fence, "the journal rebuilds the fence");
+    }
+
     fn line(&mut self, line: &str) {
         let (step, expected) = match line.rsplit_once(" -> ") {
             Some((step, expected)) => (step, Some(expected)),
@@ -1153,10 +1194,4 @@ pub fn blank(scope: Scope) -> OpenClaim {
         base: BTreeMap::from([(String::new(), base(Some("main"), "/root"))]),
         token: TokenDigest("none".to_owned()),
     }
-}
-
-/// Who sent the signals that wait at an address of a finished story: for looks that no line has.
-pub fn senders(stage: &Stage, to: &Address) -> Vec<Sender> {
-    let signals = stage.world.signals.values().filter(|signal| signal.to == *to);
-    signals.map(|signal| signal.from.clone()).collect()
 }

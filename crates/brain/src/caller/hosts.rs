@@ -100,10 +100,22 @@ pub const ANY_AGENT: &str = "AI_AGENT";
 /// Programs whose name says nothing: what they run is looked at.
 const INTERPRETERS: [&str; 6] = ["node", "MainThread", "bun", "deno", "python", "python3"];
 
+/// What watches an attempt of a run: whatever descends from it works for that attempt, whatever it unsets.
+static ATTEMPT: Host = Host {
+    agent: "satellite",
+    marks: &[],
+    session: None,
+    programs: &[],
+    script: None,
+};
+
 /// Recognises a host by the name of a process; `arguments` are asked for only where that says nothing.
 pub fn recognise(name: &str, arguments: impl FnOnce() -> Vec<String>) -> Option<&'static Host> {
     if let Some(host) = HOSTS.iter().find(|host| host.programs.contains(&name)) {
         return Some(host);
+    }
+    if name == "brain" {
+        return (arguments().get(1).map(String::as_str) == Some(crate::ATTEMPT)).then_some(&ATTEMPT);
     }
     let interprets = INTERPRETERS.contains(&name) || name.starts_with("python3.");
     if !interprets {

@@ -5,4 +5,5 @@ mod path;
 mod scope;
 mod small_world;
 mod stories;
+mod tables;
 mod zone;
