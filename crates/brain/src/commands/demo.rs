@@ -95,7 +95,7 @@ pub fn tell(folder: &Path, color: bool) -> Result<u8, Failure> {
     };
     let run = drive_it(cx, &planned, &path)?;
 
-    say("7. The result is on main, and the report says who did what.");
+    say("5. The result is on main, and the report says who did what.");
     out.note(history(&repo)?);
     let picks = vec![Pick::Run(run.clone()), Pick::Crew(run.clone()), Pick::Phases(run.clone()), Pick::GatesOfRun(run.clone())];
     let (world, _) = cx.look(&picks)?;
@@ -140,7 +140,7 @@ fn drive_it(cx: &mut Context, planned: &Planned, path: &Path) -> Result<protocol
 }
 
 fn answer(cx: &mut Context, asked: &Gate) -> Result<u8, Failure> {
-    cx.out.note(cx.out.paint("36", "6. A human gate: nothing goes on before someone answers. The demo's key does, as a human would:"));
+    cx.out.note(cx.out.paint("36", "4. A human gate: nothing goes on before someone answers. The demo's key does, as a human would:"));
     cx.out.note(format!("   brain gate answer {} continue", asked.id));
     gate::give(cx, asked, Choice::Continue, "looks good")
 }
@@ -214,12 +214,15 @@ fn repository(repo: &Path) -> Result<Root, Failure> {
         .map_err(|error| crate::gitwords::trouble(&error))?;
     let this = std::env::current_exe().map_err(|error| Trouble::io("cannot find", Path::new("this program"), &error))?;
     let brain = quote(&this.display().to_string());
+    let script = |text: &str| text.replace("PORT\n", PORT).replace("BRAIN", &brain);
     for (name, text) in [
         ("src/greeting.sh", "echo \"Hello\"\n".to_owned()),
         ("tests/greeting.t", "[ \"$(sh src/greeting.sh)\" = Hello ]\n".to_owned()),
+        ("src/farewell.sh", "echo \"Bye\"\n".to_owned()),
+        ("tests/farewell.t", "[ \"$(sh src/farewell.sh)\" = Bye ]\n".to_owned()),
         ("tests/run.sh", SUITE.to_owned()),
-        ("demo/greeting.sh", GREETING.replace("BRAIN", &brain)),
-        ("demo/farewell.sh", FAREWELL.replace("BRAIN", &brain)),
+        ("demo/greeting.sh", script(GREETING)),
+        ("demo/farewell.sh", script(FAREWELL)),
         ("demo/publish.sh", PUBLISH.to_owned()),
         ("plan.yml", PLAN.to_owned()),
     ] {
@@ -254,14 +257,14 @@ phases:
     title: Greet by name
     scope: [src/greeting.sh, tests/greeting.t]
     story_angle: "the greeting takes a name"
-    tests: sh tests/run.sh
+    tests: sh tests/run.sh greeting
     run: sh demo/greeting.sh
     needs: []
   - id: farewell
-    title: Say goodbye
+    title: Say goodbye properly
     scope: [src/farewell.sh, tests/farewell.t]
-    story_angle: "a farewell, with a test"
-    tests: sh tests/run.sh
+    story_angle: "the farewell takes a name"
+    tests: sh tests/run.sh farewell
     run: sh demo/farewell.sh
     needs: []
   - id: publish
@@ -274,8 +277,8 @@ phases:
     needs: [greeting, farewell]
 "#;
 
-const SUITE: &str = r#"# Runs every tests/*.t and speaks TAP; its status counts too.
-set -- tests/*.t
+const SUITE: &str = r#"# Runs the named tests, else all, and speaks TAP; its status counts too.
+set -- $(for name in "${@:-*}"; do echo tests/$name.t; done)
 echo "1..$#"
 n=0
 red=0
@@ -286,28 +289,38 @@ done
 exit $red
 "#;
 
+/// Waits for the lock that both satellites want, and shows one refusal.
+const PORT: &str = r#"port() {
+    brain lock acquire shared/port "$1" --quiet && return
+    echo '  the test port is taken; I wait for it'
+    until brain lock acquire shared/port "$1" --quiet 2>/dev/null; do sleep 0.2; done
+}
+"#;
+
 const GREETING: &str = r#"brain() { BRAIN "$@"; }
+PORT
 echo 'I greet by name. May I also touch the farewell?'
 brain preflight check @me src/farewell.sh || echo "  (exit $?: no, it is not mine)"
 echo 'Then only what is mine:'
 brain preflight check @me src/greeting.sh tests/greeting.t && echo '  (exit 0: go)'
-until brain lock acquire shared/port greeter --quiet; do echo '  the test port is taken; I wait'; sleep 0.3; done
+port greeter
 echo 'I hold the test port.'
 echo 'echo "Hello, ${1:-world}"' > src/greeting.sh
 echo '[ "$(sh src/greeting.sh Ada)" = "Hello, Ada" ]' > tests/greeting.t
 sleep 1
 brain lock release shared/port greeter --quiet
-echo 'Done: my changes are tested, committed and merged for me.'
+echo 'Done: my changes are audited, tested, committed and merged for me.'
 echo '(done)'
 "#;
 
 const FAREWELL: &str = r#"brain() { BRAIN "$@"; }
-until brain lock acquire shared/port leaver --quiet; do echo '  the test port is taken; I wait'; sleep 0.3; done
+PORT
+port leaver
 echo 'I hold the test port.'
-sleep 1
-brain lock release shared/port leaver --quiet
 echo 'echo "Godbye, ${1:-world}"' > src/farewell.sh
 echo '[ "$(sh src/farewell.sh Ada)" = "Goodbye, Ada" ]' > tests/farewell.t
+sleep 1
+brain lock release shared/port leaver --quiet
 echo 'I think that I am done, so I close:'
 brain close @me || echo "  (exit $?: red tests refuse it)"
 sed 's/Godbye/Goodbye/' src/farewell.sh > src/f && mv src/f src/farewell.sh
