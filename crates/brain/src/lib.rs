@@ -41,6 +41,13 @@ pub fn main() -> ExitCode {
     if args.first().is_some_and(|word| word == ATTEMPT) {
         return runner::launch::main(args.into_iter().skip(1), runner::launch::unfiltered);
     }
+    if let [word, folder, rest @ ..] = args.as_slice()
+        && word == commands::demo::INNER
+    {
+        let color = rest.iter().any(|word| word == "--color=always");
+        let out = Out::new(&cli::Globals::default());
+        return finish(out, commands::demo::tell(std::path::Path::new(folder), color));
+    }
     // The check before each write is read from the bare words: the whole grammar costs a millisecond.
     if let Some((globals, check)) = commands::preflight::fast(&args) {
         let out = Out::new(&globals);

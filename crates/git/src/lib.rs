@@ -11,6 +11,7 @@
 
 mod audit;
 mod branch;
+mod clean;
 mod command;
 mod commit;
 mod config;
@@ -19,6 +20,7 @@ mod error;
 mod fingerprint;
 mod index;
 mod land;
+mod make;
 mod oid;
 mod push;
 mod rebase;

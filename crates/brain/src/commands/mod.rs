@@ -2,7 +2,7 @@
 
 mod claim;
 mod close;
-mod demo;
+pub mod demo;
 mod doctor;
 mod gate;
 mod init;

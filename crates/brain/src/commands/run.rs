@@ -135,7 +135,7 @@ fn hold(cx: &Context, run: &RunId) -> Result<Option<File>, Failure> {
 }
 
 /// Opens one more store on the same brain, for another thread.
-fn opener(cx: &Context) -> impl Fn() -> Result<Box<dyn Store>, Fault> + Sync + use<> {
+pub fn opener(cx: &Context) -> impl Fn() -> Result<Box<dyn Store>, Fault> + Sync + use<> {
     let path = cx.root.state().join(crate::root::DATABASE);
     move || {
         let options = SqliteOptions { clock: crate::clock(), ..SqliteOptions::default() };

@@ -240,11 +240,16 @@ impl Config {
 
     /// Makes the rules' share of this configuration, with the hash that a claim records.
     ///
+    /// The list of signers is kernel as the git hooks are: whoever writes there answers every gate.
+    ///
     /// # Errors
     ///
     /// [`ConfigError`] for a zone pattern that is none.
     pub fn policy(&self, facts: &RootFacts) -> Result<Policy, ConfigError> {
-        let zones = Zones::new(&self.zones, facts.legacy_layout, &facts.hooks, facts.fold)
+        let mut always = facts.hooks.clone();
+        let signers = self.gates.signers.as_deref();
+        always.extend(signers.and_then(|file| LogicalPath::parse(file, facts.fold).ok()));
+        let zones = Zones::new(&self.zones, facts.legacy_layout, &always, facts.fold)
             .map_err(|error| report(&self.sources_read, vec![self.zone_flaw(&error)]))?;
         let mut hash = blake3::Hasher::new();
         hash.update(zones.canonical().as_bytes());

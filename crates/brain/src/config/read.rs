@@ -16,7 +16,7 @@ use super::nearest::nearest;
 use super::tree::{Entry, Node, Value};
 use super::{Brief, Config, Evidence, Gates, Project, Runner};
 
-const KEYS: [&str; 24] = [
+const KEYS: [&str; 23] = [
     "brain",
     "store",
     "kerneluser",
@@ -40,7 +40,6 @@ const KEYS: [&str; 24] = [
     "context",
     "secrets",
     "sandbox",
-    "tier",
 ];
 
 /// How long a stale claim may still be renewed when nothing is said.

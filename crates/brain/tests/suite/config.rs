@@ -173,6 +173,18 @@ fn a_bad_zone_pattern_is_found_in_its_line() {
 }
 
 #[test]
+fn who_signs_is_kernel_whatever_the_zones_say() {
+    let config = read("gates: {signers: team/keys}\nzones: {kernel: [], project: [team/]}").unwrap();
+    assert_eq!(zone(&config, "team/keys"), Zone::Kernel);
+    assert_eq!(zone(&config, "team/other"), Zone::Project);
+    // One outside the root is out of reach anyway.
+    assert_eq!(
+        zone(&read("gates: {signers: /etc/keys}").unwrap(), "etc/keys"),
+        Zone::Project
+    );
+}
+
+#[test]
 fn a_password_is_never_shown() {
     let error = read("store: [postgres://me:hunter2@db/x]").unwrap_err();
     assert!(!format!("{error} {error:?}").contains("hunter2"));
