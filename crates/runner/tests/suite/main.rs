@@ -2,4 +2,5 @@
 
 mod evidence;
 mod plan;
+mod readme;
 mod launch;
