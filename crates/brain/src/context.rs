@@ -72,9 +72,24 @@ impl Context {
     pub fn at(out: Out, root: Root, cwd: PathBuf) -> Result<Context, Failure> {
         let (config, policy) = configuration(&root)?;
         let database = root.database().map_err(|error| no_root(&error))?;
-        let store = Sqlite::open(&database, SqliteOptions { clock: crate::clock(), ..Default::default() })?;
+        let store = Sqlite::open(
+            &database,
+            SqliteOptions {
+                clock: crate::clock(),
+                ..Default::default()
+            },
+        )?;
         let caller = Probe::new().whole().unwrap_or_else(|_| Probe::new().near());
-        Ok(Context { out, root, config, policy, store, caller, cwd, replayed: false })
+        Ok(Context {
+            out,
+            root,
+            config,
+            policy,
+            store,
+            caller,
+            cwd,
+            replayed: false,
+        })
     }
 
     /// Decides a command at the door.
@@ -92,7 +107,11 @@ impl Context {
     ///
     /// As [`Context::submit`].
     pub fn submit_under(&mut self, command: &Command, key: Option<&str>) -> Result<Vec<Entry>, Failure> {
-        let request = Request { caller: &self.caller, policy: &self.policy, key };
+        let request = Request {
+            caller: &self.caller,
+            policy: &self.policy,
+            key,
+        };
         match store::submit(&mut self.store, request, command)? {
             Outcome::Committed(entries) => Ok(entries),
             Outcome::Repeated(entries) => {
@@ -126,22 +145,33 @@ impl Context {
         }
         if typed == Typed::Whole {
             let message = format!("{text:?} is no whole session id");
-            return Err(Trouble::usage(message).fix("list the claims", "brain claim list").into());
+            return Err(Trouble::usage(message)
+                .fix("list the claims", "brain claim list")
+                .into());
         }
         let (world, _) = self.look(&vec![Pick::AllClaims])?;
-        one_of(text, world.claims.keys().map(SessId::as_str), "claim", "brain claim list --all")
-            .and_then(|id| SessId::parse(&id).map_err(|error| Trouble::usage(error.to_string()).into()))
+        one_of(
+            text,
+            world.claims.keys().map(SessId::as_str),
+            "claim",
+            "brain claim list --all",
+        )
+        .and_then(|id| SessId::parse(&id).map_err(|error| Trouble::usage(error.to_string()).into()))
     }
 
     /// The session of this process: the one that `BRAIN_SESSION` names, or the claim that the caller owns.
     fn me(&mut self) -> Result<SessId, Failure> {
         if let Some(named) = std::env::var_os("BRAIN_SESSION").filter(|named| !named.is_empty()) {
             let named = named.to_string_lossy().into_owned();
-            return SessId::parse(&named).map_err(|error| Trouble::usage(format!("BRAIN_SESSION: {error}")).into());
+            return SessId::parse(&named)
+                .map_err(|error| Trouble::usage(format!("BRAIN_SESSION: {error}")).into());
         }
         let picks = vec![Pick::Caller(self.caller.clone())];
         let (world, _) = self.look(&picks)?;
-        let owned: Vec<&Claim> = world.owned_by(&self.caller).filter(|claim| !claim.is_terminal()).collect();
+        let owned: Vec<&Claim> = world
+            .owned_by(&self.caller)
+            .filter(|claim| !claim.is_terminal())
+            .collect();
         match owned.as_slice() {
             [one] => Ok(one.id.clone()),
             [] => Err(Trouble::usage("@me: no live claim is yours")
@@ -150,9 +180,11 @@ impl Context {
                 .into()),
             several => {
                 let ids: Vec<&str> = several.iter().map(|claim| claim.id.as_str()).collect();
-                Err(Trouble::usage(format!("@me: {} claims are yours: {}", ids.len(), ids.join(", ")))
-                    .hint("name the one you mean")
-                    .into())
+                Err(
+                    Trouble::usage(format!("@me: {} claims are yours: {}", ids.len(), ids.join(", ")))
+                        .hint("name the one you mean")
+                        .into(),
+                )
             }
         }
     }
@@ -166,11 +198,18 @@ impl Context {
         if text == "@me" || text.starts_with("sess-") {
             let id = self.claim_id(text, Typed::Whole)?;
             let (world, _) = self.look(&vec![Pick::Claim(id.clone())])?;
-            let claim = world.claims.get(&id).ok_or_else(|| Refusal::ClaimUnknown { id: id.to_string() })?;
+            let claim = world
+                .claims
+                .get(&id)
+                .ok_or_else(|| Refusal::ClaimUnknown { id: id.to_string() })?;
             return claim.waiting.clone().ok_or_else(|| {
-                Trouble::new(crate::exit::NOT_YOURS, "gate.none", format!("{id} waits at no gate"))
-                    .fix("see its state", format!("brain gate status {id}"))
-                    .into()
+                Trouble::new(
+                    crate::exit::NOT_YOURS,
+                    "gate.none",
+                    format!("{id} waits at no gate"),
+                )
+                .fix("see its state", format!("brain gate status {id}"))
+                .into()
             });
         }
         let whole = GateId::parse(text);
@@ -178,7 +217,12 @@ impl Context {
         match whole {
             Some(id) => Ok(id),
             None => {
-                let id = one_of(text, world.gates.keys().map(GateId::as_str), "open gate", "brain gate list")?;
+                let id = one_of(
+                    text,
+                    world.gates.keys().map(GateId::as_str),
+                    "open gate",
+                    "brain gate list",
+                )?;
                 GateId::parse(&id).ok_or_else(|| Refusal::GateUnknown { id }.into())
             }
         }
@@ -191,16 +235,30 @@ impl Context {
     /// No such run, or several.
     pub fn run_id(&mut self, text: Option<&str>) -> Result<RunId, Failure> {
         let (world, _) = self.look(&vec![Pick::AllRuns])?;
-        let last = |name: &str| world.runs.values().rev().find(|run| run.plan == name).map(|run| run.id.clone());
+        let last = |name: &str| {
+            world
+                .runs
+                .values()
+                .rev()
+                .find(|run| run.plan == name)
+                .map(|run| run.id.clone())
+        };
         match text.filter(|text| !text.is_empty()) {
             None => {
-                let live: Vec<&RunId> = world.runs.values().filter(|run| run.end.is_none()).map(|run| &run.id).collect();
+                let live: Vec<&RunId> = world
+                    .runs
+                    .values()
+                    .filter(|run| run.end.is_none())
+                    .map(|run| &run.id)
+                    .collect();
                 match (live.as_slice(), world.runs.keys().next_back()) {
                     ([one], _) => Ok((*one).clone()),
                     ([], Some(last)) => Ok(last.clone()),
-                    ([], None) => Err(Trouble::new(crate::exit::UNKNOWN, "run.unknown", "there is no run")
-                        .fix("start one", "brain run PLAN --mode swarm")
-                        .into()),
+                    ([], None) => Err(
+                        Trouble::new(crate::exit::UNKNOWN, "run.unknown", "there is no run")
+                            .fix("start one", "brain run PLAN --mode swarm")
+                            .into(),
+                    ),
                     (several, _) => {
                         let ids: Vec<&str> = several.iter().map(|id| id.as_str()).collect();
                         Err(Trouble::usage(format!("several runs are unfinished: {}", ids.join(", "))).into())
@@ -208,11 +266,18 @@ impl Context {
                 }
             }
             Some(text) => {
-                let stem = Path::new(text).file_stem().map(|stem| stem.to_string_lossy().into_owned());
+                let stem = Path::new(text)
+                    .file_stem()
+                    .map(|stem| stem.to_string_lossy().into_owned());
                 if let Some(id) = last(text).or_else(|| stem.as_deref().and_then(last)) {
                     return Ok(id);
                 }
-                let id = one_of(text, world.runs.keys().map(RunId::as_str), "run", "brain run status")?;
+                let id = one_of(
+                    text,
+                    world.runs.keys().map(RunId::as_str),
+                    "run",
+                    "brain run status",
+                )?;
                 RunId::parse(&id).ok_or_else(|| Refusal::RunUnknown { id }.into())
             }
         }
@@ -255,8 +320,13 @@ pub fn no_root(error: &RootError) -> Failure {
         RootError::StoreMissing(dir) => ("store.missing", dir),
         RootError::NoFolder(dir, _) => ("brain.no_folder", dir),
     };
-    let make = format!("brain init --root {}", crate::advice::quote(&dir.display().to_string()));
-    Trouble::new(crate::exit::UNREACHABLE, code, error.to_string()).fix("make the brain", make).into()
+    let make = format!(
+        "brain init --root {}",
+        crate::advice::quote(&dir.display().to_string())
+    );
+    Trouble::new(crate::exit::UNREACHABLE, code, error.to_string())
+        .fix("make the brain", make)
+        .into()
 }
 
 /// The words for a path that could not be looked at.
@@ -295,12 +365,21 @@ fn one_of<'i>(
     }
     match found.as_slice() {
         [one] => Ok((*one).to_owned()),
-        [] => Err(Trouble::new(crate::exit::UNKNOWN, "id.unknown", format!("no {what} has {text:?} in its id"))
-            .fix("list them", list)
-            .into()),
+        [] => Err(Trouble::new(
+            crate::exit::UNKNOWN,
+            "id.unknown",
+            format!("no {what} has {text:?} in its id"),
+        )
+        .fix("list them", list)
+        .into()),
         several => {
             let shown: Vec<&str> = several.iter().copied().take(5).collect();
-            Err(Trouble::usage(format!("{text:?} fits {} ids: {}", several.len(), shown.join(", "))).into())
+            Err(Trouble::usage(format!(
+                "{text:?} fits {} ids: {}",
+                several.len(),
+                shown.join(", ")
+            ))
+            .into())
         }
     }
 }

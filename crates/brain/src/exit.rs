@@ -35,7 +35,10 @@ pub const CONFIG: u8 = 78;
 /// Every code with its meaning, for the generated page and `--help`.
 pub const TABLE: &[(&str, &str)] = &[
     ("0", "done, or allowed"),
-    ("1–6", "`preflight check` and `lock` only: 1 scope, 2 lock, 3 breaker, 4 claim or parent, 5 zone, 6 branch; of `lock`, 1 held by someone else, 2 any other refusal"),
+    (
+        "1–6",
+        "`preflight check` and `lock` only: 1 scope, 2 lock, 3 breaker, 4 claim or parent, 5 zone, 6 branch; of `lock`, 1 held by someone else, 2 any other refusal",
+    ),
     ("10", "someone else is there: wait, ask, go elsewhere"),
     ("11", "a human must answer first"),
     ("12", "not yours, or not in this state: change the request"),
@@ -56,9 +59,11 @@ pub const TABLE: &[(&str, &str)] = &[
 pub fn of_refusal(refusal: &Refusal) -> u8 {
     use Refusal as R;
     match refusal {
-        R::ScopeOverlaps { .. } | R::LockHeld { .. } | R::LockClaimed { .. } | R::RunDriven { .. } | R::JobsFull { .. } => {
-            ELSEWHERE
-        }
+        R::ScopeOverlaps { .. }
+        | R::LockHeld { .. }
+        | R::LockClaimed { .. }
+        | R::RunDriven { .. }
+        | R::JobsFull { .. } => ELSEWHERE,
         R::Halted { .. } | R::GatePending { .. } | R::BreakerOpen { .. } => HUMAN_FIRST,
         R::IdTaken { .. }
         | R::NoParent { .. }
@@ -99,9 +104,11 @@ pub fn of_refusal(refusal: &Refusal) -> u8 {
         | R::WroteMeanwhile { .. }
         | R::ReportRejected { .. }
         | R::NoEvidence { .. } => MEND,
-        R::TtlOutOfBounds { .. } | R::TestsHidden { .. } | R::BadText { .. } | R::BadHolder { .. } | R::NotOffered { .. } => {
-            USAGE
-        }
+        R::TtlOutOfBounds { .. }
+        | R::TestsHidden { .. }
+        | R::BadText { .. }
+        | R::BadHolder { .. }
+        | R::NotOffered { .. } => USAGE,
         R::Preflight { check, .. } => check.exit(),
     }
 }
@@ -137,4 +144,3 @@ pub fn fault_code(fault: &Fault) -> &'static str {
         _ => "store.failed",
     }
 }
-

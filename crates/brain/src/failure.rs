@@ -40,7 +40,13 @@ pub struct Trouble {
 impl Trouble {
     /// A failure in words.
     pub fn new(exit: u8, code: &'static str, message: impl Into<String>) -> Trouble {
-        Trouble { exit, code, message: message.into(), advice: Vec::new(), facts: json!({}) }
+        Trouble {
+            exit,
+            code,
+            message: message.into(),
+            advice: Vec::new(),
+            facts: json!({}),
+        }
     }
 
     /// Wrong usage.
@@ -50,18 +56,28 @@ impl Trouble {
 
     /// A file that could not be read or written.
     pub fn io(doing: &str, path: &Path, error: &std::io::Error) -> Trouble {
-        Trouble::new(exit::UNREACHABLE, "io", format!("{doing} {}: {error}", path.display()))
+        Trouble::new(
+            exit::UNREACHABLE,
+            "io",
+            format!("{doing} {}: {error}", path.display()),
+        )
     }
 
     /// Adds the command that mends it.
     pub fn fix(mut self, say: &str, run: impl Into<String>) -> Trouble {
-        self.advice.push(Advice { say: say.to_owned(), run: Some(run.into()) });
+        self.advice.push(Advice {
+            say: say.to_owned(),
+            run: Some(run.into()),
+        });
         self
     }
 
     /// Adds advice without a command.
     pub fn hint(mut self, say: impl Into<String>) -> Trouble {
-        self.advice.push(Advice { say: say.into(), run: None });
+        self.advice.push(Advice {
+            say: say.into(),
+            run: None,
+        });
         self
     }
 
@@ -122,7 +138,13 @@ impl Failure {
             },
             Failure::Other(it) => Shown {
                 exit: it.exit,
-                kind: if it.exit == exit::BUG { "bug" } else if it.exit < exit::USAGE { "refused" } else { "fault" },
+                kind: if it.exit == exit::BUG {
+                    "bug"
+                } else if it.exit < exit::USAGE {
+                    "refused"
+                } else {
+                    "fault"
+                },
                 code: it.code,
                 message: it.message.clone(),
                 advice: it.advice.clone(),
@@ -134,20 +156,47 @@ impl Failure {
 
 fn refused(refusal: &Refusal, exit: u8) -> Shown {
     let (message, advice) = advice::of_refusal(refusal);
-    Shown { exit, kind: "refused", code: refusal.code(), message, advice, facts: wire::facts(refusal) }
+    Shown {
+        exit,
+        kind: "refused",
+        code: refusal.code(),
+        message,
+        advice,
+        facts: wire::facts(refusal),
+    }
 }
 
 fn fault_advice(fault: &Fault) -> Vec<Advice> {
-    let one = |say: &str, run: String| vec![Advice { say: say.to_owned(), run: Some(run) }];
-    let hint = |say: &str| vec![Advice { say: say.to_owned(), run: None }];
+    let one = |say: &str, run: String| {
+        vec![Advice {
+            say: say.to_owned(),
+            run: Some(run),
+        }]
+    };
+    let hint = |say: &str| {
+        vec![Advice {
+            say: say.to_owned(),
+            run: None,
+        }]
+    };
     match fault {
         Fault::Missing(path) => {
-            let root = path.parent().and_then(Path::parent).map_or_else(PathBuf::new, Path::to_owned);
-            one("make the store", format!("brain init --root {}", quote(&root.display().to_string())))
+            let root = path
+                .parent()
+                .and_then(Path::parent)
+                .map_or_else(PathBuf::new, Path::to_owned);
+            one(
+                "make the store",
+                format!("brain init --root {}", quote(&root.display().to_string())),
+            )
         }
         Fault::Busy { .. } => hint("run the same command again"),
-        Fault::TooNew { .. } => hint("install the newest brain; this one changes nothing in a store that it does not know"),
-        Fault::Filesystem { .. } => hint("keep `.brain/` on a local disk, or use a shared store: `store: postgres://…` in brain.yml"),
+        Fault::TooNew { .. } => {
+            hint("install the newest brain; this one changes nothing in a store that it does not know")
+        }
+        Fault::Filesystem { .. } => {
+            hint("keep `.brain/` on a local disk, or use a shared store: `store: postgres://…` in brain.yml")
+        }
         Fault::Replaced(_) => hint("run the same command again: it opens the file that is there now"),
         Fault::Disk { .. } => one("look at the disk", "df -h .brain && ls -ld .brain".to_owned()),
         Fault::Damaged { .. } => one("see what can be saved", "brain doctor".to_owned()),

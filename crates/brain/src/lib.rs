@@ -1,6 +1,9 @@
 //! The faces of brain, and what stands between a face and the rules.
 
-#![expect(missing_docs, reason = "a program, not a library: its parts are open to its own tests")]
+#![expect(
+    missing_docs,
+    reason = "a program, not a library: its parts are open to its own tests"
+)]
 
 pub mod advice;
 pub mod attempts;
@@ -72,9 +75,17 @@ fn usage(args: &[OsString], error: &clap::Error) -> ExitCode {
         return ExitCode::SUCCESS;
     }
     if args.iter().any(|arg| arg == "--json") {
-        let globals = cli::Globals { json: true, ..Default::default() };
+        let globals = cli::Globals {
+            json: true,
+            ..Default::default()
+        };
         let text = error.to_string();
-        let message = text.lines().next().unwrap_or_default().trim_start_matches("error: ").to_owned();
+        let message = text
+            .lines()
+            .next()
+            .unwrap_or_default()
+            .trim_start_matches("error: ")
+            .to_owned();
         let trouble = failure::Trouble::usage(message).hint("see --help");
         return finish(Out::new(&globals), Err(trouble.into()));
     }
@@ -85,7 +96,10 @@ fn usage(args: &[OsString], error: &clap::Error) -> ExitCode {
 /// The clock of this process: the system's, or under `testkit` the one that the test turns.
 pub fn clock() -> store::clock::Clock {
     #[cfg(feature = "testkit")]
-    if let Some(clock) = std::env::var("BRAIN_TEST_CLOCK").ok().and_then(|text| store::clock::Clock::read_from(&text)) {
+    if let Some(clock) = std::env::var("BRAIN_TEST_CLOCK")
+        .ok()
+        .and_then(|text| store::clock::Clock::read_from(&text))
+    {
         return clock;
     }
     store::clock::Clock::System

@@ -29,7 +29,11 @@ impl Out {
                 !set("NO_COLOR") && (forced || !dumb && std::io::stderr().is_terminal())
             }
         };
-        Out { json: globals.json, quiet: globals.quiet, color }
+        Out {
+            json: globals.json,
+            quiet: globals.quiet,
+            color,
+        }
     }
 
     /// Prints the answer: the document, or the text.
@@ -81,7 +85,11 @@ impl Out {
 
     /// A text in a colour, where colours are wanted.
     pub fn paint(&self, code: &str, text: &str) -> String {
-        if self.color { format!("\x1b[{code}m{text}\x1b[0m") } else { text.to_owned() }
+        if self.color {
+            format!("\x1b[{code}m{text}\x1b[0m")
+        } else {
+            text.to_owned()
+        }
     }
 }
 

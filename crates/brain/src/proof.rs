@@ -25,7 +25,11 @@ pub fn prove(cx: &mut Context, verb: &str, shown: &str, answer: &str) -> Result<
         (Proof::Demo, demo.seal(answer))
     } else if let Nature::Agent { by } = &cx.caller.nature {
         let taken_for = format!("an agent, by {by}");
-        return Err(Refusal::NotHuman { verb: verb.to_owned(), taken_for }.into());
+        return Err(Refusal::NotHuman {
+            verb: verb.to_owned(),
+            taken_for,
+        }
+        .into());
     } else if cx.config.gates.signed {
         let seal = sign(answer, &signing_key()).map_err(trouble)?;
         let proof = signers(cx)?.verify(answer, &seal).map_err(trouble)?.ok_or_else(|| {
@@ -46,7 +50,9 @@ pub fn prove(cx: &mut Context, verb: &str, shown: &str, answer: &str) -> Result<
 /// What cannot be looked at does not count.
 pub fn verifies(cx: &Context, gate: &Gate) -> bool {
     let Some(answer) = &gate.answer else { return false };
-    let Some(seal) = Seal::parse(&answer.mac) else { return false };
+    let Some(seal) = Seal::parse(&answer.mac) else {
+        return false;
+    };
     let text = gate.to_sign(answer.choice, &answer.words, &answer.by.user, &answer.by.host);
     match &seal {
         Seal::Mac(_) => !cx.config.gates.signed && machine(cx).is_ok_and(|key| key.verifies(&text, &seal)),
@@ -61,15 +67,23 @@ fn machine(cx: &Context) -> Result<MacKey, Failure> {
 
 fn demo(cx: &Context) -> Result<Option<Demo>, Failure> {
     let (root, id) = (cx.root.dir(), cx.config.brain.as_deref().unwrap_or_default());
-    if !Demo::is_claimed(root) { Ok(None) } else { Ok(Demo::open(root, id, &machine(cx)?)) }
+    if !Demo::is_claimed(root) {
+        Ok(None)
+    } else {
+        Ok(Demo::open(root, id, &machine(cx)?))
+    }
 }
 
 fn signers(cx: &Context) -> Result<Signers, Failure> {
     match &cx.config.gates.signers {
         Some(file) => Ok(Signers::new(cx.root.dir().join(file))),
-        None => Err(Trouble::new(exit::CONFIG, "config.bad", "gates.signed needs gates.signers".to_owned())
-            .hint("name the file that lists the keys: gates: {signed: true, signers: .allowed-signers}")
-            .into()),
+        None => Err(Trouble::new(
+            exit::CONFIG,
+            "config.bad",
+            "gates.signed needs gates.signers".to_owned(),
+        )
+        .hint("name the file that lists the keys: gates: {signed: true, signers: .allowed-signers}")
+        .into()),
     }
 }
 

@@ -44,6 +44,10 @@ pub enum Sync {
 
 /// What a transaction came to.
 #[derive(Clone, PartialEq, Debug)]
+#[expect(
+    clippy::large_enum_variant,
+    reason = "a refusal is large on purpose, and one outcome is alive at a time"
+)]
 pub enum Outcome {
     /// The events are committed.
     Committed(Vec<Entry>),

@@ -19,7 +19,11 @@ const LISTEN: std::time::Duration = std::time::Duration::from_millis(500);
 /// Carries out `brain close`.
 pub fn close(cx: &mut Context, args: &Close) -> Result<u8, Failure> {
     let id = cx.claim_id(&args.id, Typed::Whole)?;
-    let at_most = args.result.as_deref().and_then(Outcome::parse).unwrap_or(Outcome::Ok);
+    let at_most = args
+        .result
+        .as_deref()
+        .and_then(Outcome::parse)
+        .unwrap_or(Outcome::Ok);
     if !args.leave.is_empty() {
         let text = format!("close {id} and leave {}", args.leave.join(" "));
         proof::prove(cx, "leave changes behind", &text, &text)?;
@@ -46,10 +50,17 @@ pub fn close(cx: &mut Context, args: &Close) -> Result<u8, Failure> {
             }
             Closed::Waiting(gate) => {
                 let (world, _) = cx.look(&vec![Pick::Gate(gate.clone())])?;
-                let Some(fact) = world.gates.get(&gate).cloned() else { return Err(Refusal::GateUnknown { id: gate.to_string() }.into()) };
+                let Some(fact) = world.gates.get(&gate).cloned() else {
+                    return Err(Refusal::GateUnknown { id: gate.to_string() }.into());
+                };
                 let terminal = !args.no_wait && !cx.out.json && prompt::has_terminal() && !cx.is_agent();
                 if !terminal {
-                    return Err(Refusal::GatePending { gate, kind: fact.kind, why: fact.why }.into());
+                    return Err(Refusal::GatePending {
+                        gate,
+                        kind: fact.kind,
+                        why: fact.why,
+                    }
+                    .into());
                 }
                 if let Some((choice, words)) = prompt::choice(&fact)? {
                     super::gate::give(cx, &fact, choice, &words)?;
@@ -68,14 +79,21 @@ pub fn failure(id: &SessId, error: CloseError) -> Failure {
         CloseError::Fault(fault) => Failure::Fault(fault),
         CloseError::Git(error) => crate::gitwords::trouble(&error).into(),
         other @ CloseError::Io { .. } => Trouble::new(exit::UNREACHABLE, "close.failed", other.to_string())
-            .fix("close again: it goes on from where it stopped", format!("brain close {id}"))
+            .fix(
+                "close again: it goes on from where it stopped",
+                format!("brain close {id}"),
+            )
             .into(),
     }
 }
 
 fn shown(cx: &mut Context, id: &SessId, result: &ClaimResult, how: &str) -> Result<u8, Failure> {
     let (world, _) = cx.look(&vec![Pick::Claim(id.clone())])?;
-    let summary = world.claims.get(id).map(|claim: &Claim| close::summary(claim, result)).unwrap_or_default();
+    let summary = world
+        .claims
+        .get(id)
+        .map(|claim: &Claim| close::summary(claim, result))
+        .unwrap_or_default();
     let document = json!({ "sess_id": id.as_str(), "closed": how, "result": wire::result(result) });
     cx.out.answer(document, summary.join("\n"));
     Ok(0)

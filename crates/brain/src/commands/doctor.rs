@@ -36,7 +36,12 @@ struct Findings(Vec<Finding>);
 
 impl Findings {
     fn add(&mut self, check: &'static str, level: Level, why: impl Into<String>, fix: Option<&str>) {
-        self.0.push(Finding { check, level, why: why.into(), fix: fix.map(str::to_owned) });
+        self.0.push(Finding {
+            check,
+            level,
+            why: why.into(),
+            fix: fix.map(str::to_owned),
+        });
     }
 }
 
@@ -52,7 +57,12 @@ pub fn doctor(globals: &Globals) -> Result<u8, Failure> {
             found.add("brain", Level::Ok, root.dir().display().to_string(), None);
             match configuration(&root) {
                 Ok((config, policy)) => {
-                    found.add("configuration", Level::Ok, format!("policy {}", policy.digest), None);
+                    found.add(
+                        "configuration",
+                        Level::Ok,
+                        format!("policy {}", policy.digest),
+                        None,
+                    );
                     for notice in &config.notices {
                         found.add("configuration", Level::Warn, notice.clone(), None);
                     }
@@ -95,13 +105,19 @@ fn git(found: &mut Findings) {
     let number = text.split_whitespace().nth(2).unwrap_or_default().to_owned();
     let mut parts = number.split('.').map(|part| part.parse::<u32>().unwrap_or(0));
     let version = (parts.next().unwrap_or(0), parts.next().unwrap_or(0));
-    if version < GIT_LEAST { found.add("git", Level::Fail, text, fix) } else { found.add("git", Level::Ok, text, None) }
+    if version < GIT_LEAST {
+        found.add("git", Level::Fail, text, fix)
+    } else {
+        found.add("git", Level::Ok, text, None)
+    }
 }
 
 fn identity(found: &mut Findings) {
     let known = Command::new("git").args(["var", "GIT_COMMITTER_IDENT"]).output();
     match known {
-        Ok(output) if output.status.success() => found.add("identity", Level::Ok, "git knows who commits", None),
+        Ok(output) if output.status.success() => {
+            found.add("identity", Level::Ok, "git knows who commits", None)
+        }
         _ => found.add(
             "identity",
             Level::Fail,
@@ -113,22 +129,53 @@ fn identity(found: &mut Findings) {
 
 fn brain(cx: &mut Context, found: &mut Findings) -> Result<(), Failure> {
     let (world, now) = cx.look(&vec![Pick::Live, Pick::AllLocks])?;
-    found.add("store", Level::Ok, format!("{} events, {} live claims", world.head, world.claims.len()), None);
+    found.add(
+        "store",
+        Level::Ok,
+        format!("{} events, {} live claims", world.head, world.claims.len()),
+        None,
+    );
     if let Some((why, _)) = &world.halt.standing {
-        found.add("stop", Level::Warn, format!("the brain is stopped: {why}"), Some("brain thaw"));
+        found.add(
+            "stop",
+            Level::Warn,
+            format!("the brain is stopped: {why}"),
+            Some("brain thaw"),
+        );
     }
     let gone = world
         .claims
         .values()
         .filter(|claim| !claim.is_terminal() && !claim.reaped)
-        .filter(|claim| claim.owner.process.as_ref().and_then(crate::attempts::process_gone).is_some())
+        .filter(|claim| {
+            claim
+                .owner
+                .process
+                .as_ref()
+                .and_then(crate::attempts::process_gone)
+                .is_some()
+        })
         .count();
     if gone > 0 {
-        found.add("owners", Level::Warn, format!("{gone} claims whose owner is gone"), Some("brain claim reap"));
+        found.add(
+            "owners",
+            Level::Warn,
+            format!("{gone} claims whose owner is gone"),
+            Some("brain claim reap"),
+        );
     }
-    let dead = world.locks.values().filter(|lock| !world.holds(lock, now)).count();
+    let dead = world
+        .locks
+        .values()
+        .filter(|lock| !world.holds(lock, now))
+        .count();
     if dead > 0 {
-        found.add("locks", Level::Warn, format!("{dead} locks that hold nothing"), Some("brain lock cleanup"));
+        found.add(
+            "locks",
+            Level::Warn,
+            format!("{dead} locks that hold nothing"),
+            Some("brain lock cleanup"),
+        );
     }
     stray_tokens(cx, found)?;
     kept_worktrees(cx, found)?;
@@ -140,10 +187,18 @@ fn stray_tokens(cx: &mut Context, found: &mut Findings) -> Result<(), Failure> {
     let state = cx.root.state();
     for id in ids_in(&state.join(FOLDER)) {
         let (world, _) = cx.look(&vec![Pick::Claim(id.clone())])?;
-        if world.claims.get(&id).is_none_or(protocol::facts::claim::Claim::is_terminal)
+        if world
+            .claims
+            .get(&id)
+            .is_none_or(protocol::facts::claim::Claim::is_terminal)
             && let Err(error) = Token::forget(&state, &id)
         {
-            found.add("tokens", Level::Warn, format!("the token of {id}, which has ended: {error}"), None);
+            found.add(
+                "tokens",
+                Level::Warn,
+                format!("the token of {id}, which has ended: {error}"),
+                None,
+            );
         }
     }
     Ok(())
@@ -154,10 +209,19 @@ fn kept_worktrees(cx: &mut Context, found: &mut Findings) -> Result<(), Failure>
     let folder = cx.root.state().join("worktrees");
     for id in ids_in(&folder) {
         let (world, _) = cx.look(&vec![Pick::Claim(id.clone())])?;
-        if world.claims.get(&id).is_some_and(protocol::facts::claim::Claim::is_terminal) {
+        if world
+            .claims
+            .get(&id)
+            .is_some_and(protocol::facts::claim::Claim::is_terminal)
+        {
             let at = folder.join(id.as_str());
             let why = format!("{} has ended and its worktree is kept: {}", id, at.display());
-            found.add("worktrees", Level::Warn, why, Some(&format!("git -C {} status", at.display())));
+            found.add(
+                "worktrees",
+                Level::Warn,
+                why,
+                Some(&format!("git -C {} status", at.display())),
+            );
         }
     }
     Ok(())
@@ -165,7 +229,9 @@ fn kept_worktrees(cx: &mut Context, found: &mut Findings) -> Result<(), Failure>
 
 fn ids_in(folder: &Path) -> Vec<SessId> {
     let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
-    entries.filter_map(|entry| SessId::parse(entry.file_name().to_str()?).ok()).collect()
+    entries
+        .filter_map(|entry| SessId::parse(entry.file_name().to_str()?).ok())
+        .collect()
 }
 
 fn show(out: Out, found: &Findings) -> Result<u8, Failure> {
@@ -188,8 +254,16 @@ fn show(out: Out, found: &Findings) -> Result<u8, Failure> {
                 Level::Warn => "33",
                 Level::Fail => "31",
             };
-            let fix = it.fix.as_ref().map_or(String::new(), |fix| format!("\n              fix: {fix}"));
-            format!("{} {:<14} {}{fix}", out.paint(colour, &format!("{:<4}", word(it.level))), it.check, it.why)
+            let fix = it
+                .fix
+                .as_ref()
+                .map_or(String::new(), |fix| format!("\n              fix: {fix}"));
+            format!(
+                "{} {:<14} {}{fix}",
+                out.paint(colour, &format!("{:<4}", word(it.level))),
+                it.check,
+                it.why
+            )
         })
         .collect();
     let failed = found.0.iter().any(|it| it.level == Level::Fail);

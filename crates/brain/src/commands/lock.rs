@@ -37,9 +37,16 @@ pub fn lock(cx: &mut Context, verb: &Lock) -> Result<u8, Failure> {
                         cx.out.note(format!("the lock of {holder} on {path} had ended"));
                     }
                     Event::LockTaken(lock) => {
-                        let until = world.lock_expires(lock).map(|it| rfc3339(it.wall)).unwrap_or_default();
-                        cx.out.answer(json!({ "lock": wire::lock(&world, lock, now) }), "");
-                        cx.out.note(format!("{} is locked by {} until {until}", lock.path, lock.holder));
+                        let until = world
+                            .lock_expires(lock)
+                            .map(|it| rfc3339(it.wall))
+                            .unwrap_or_default();
+                        cx.out
+                            .answer(json!({ "lock": wire::lock(&world, lock, now) }), "");
+                        cx.out.note(format!(
+                            "{} is locked by {} until {until}",
+                            lock.path, lock.holder
+                        ));
                     }
                     _ => {}
                 }
@@ -60,11 +67,22 @@ pub fn lock(cx: &mut Context, verb: &Lock) -> Result<u8, Failure> {
                 }
                 None => holder(cx, id)?,
             };
-            let command = Command::ReleaseLocks { holder, paths: vec![path.clone()], force };
+            let command = Command::ReleaseLocks {
+                holder,
+                paths: vec![path.clone()],
+                force,
+            };
             let entries = cx.submit(&command).map_err(as_lock)?;
-            let released = entries.iter().any(|entry| matches!(entry.event, Event::LockReleased { .. }));
-            cx.out.answer(json!({ "path": path.as_str(), "released": released }), "");
-            cx.out.note(if released { format!("{path} is free") } else { format!("{path} was not locked by you; nothing to do") });
+            let released = entries
+                .iter()
+                .any(|entry| matches!(entry.event, Event::LockReleased { .. }));
+            cx.out
+                .answer(json!({ "path": path.as_str(), "released": released }), "");
+            cx.out.note(if released {
+                format!("{path} is free")
+            } else {
+                format!("{path} was not locked by you; nothing to do")
+            });
             Ok(0)
         }
         Lock::Check { path } => {
@@ -73,19 +91,25 @@ pub fn lock(cx: &mut Context, verb: &Lock) -> Result<u8, Failure> {
             let held: Vec<&Fact> = world.locks_on(&path, true, now).collect();
             let text: Vec<String> = held.iter().map(|lock| line(&world, lock, now)).collect();
             let items = held.iter().map(|lock| wire::lock(&world, lock, now)).collect();
-            cx.out.list(false, "locks", items, &text, &format!("{path} is free"));
+            cx.out
+                .list(false, "locks", items, &text, &format!("{path} is free"));
             Ok(u8::from(!held.is_empty()))
         }
         Lock::List => {
             let (world, now) = cx.look(&vec![Pick::AllLocks])?;
             let text: Vec<String> = world.locks.values().map(|lock| line(&world, lock, now)).collect();
-            let items = world.locks.values().map(|lock| wire::lock(&world, lock, now)).collect();
+            let items = world
+                .locks
+                .values()
+                .map(|lock| wire::lock(&world, lock, now))
+                .collect();
             cx.out.list(false, "locks", items, &text, "nothing is locked");
             Ok(0)
         }
         Lock::Cleanup => {
             let entries = cx.submit(&Command::CleanupLocks)?;
-            cx.out.answer(json!({ "removed": entries.len() }), entries.len().to_string());
+            cx.out
+                .answer(json!({ "removed": entries.len() }), entries.len().to_string());
             Ok(0)
         }
         Lock::Run { id, paths, command } => run(cx, id, paths, command),
@@ -93,7 +117,9 @@ pub fn lock(cx: &mut Context, verb: &Lock) -> Result<u8, Failure> {
 }
 
 fn line(world: &World, lock: &Fact, now: protocol::facts::time::Instant) -> String {
-    let until = world.lock_expires(lock).map_or_else(|| "unknown".to_owned(), |it| rfc3339(it.wall));
+    let until = world
+        .lock_expires(lock)
+        .map_or_else(|| "unknown".to_owned(), |it| rfc3339(it.wall));
     let state = if world.holds(lock, now) { "held" } else { "ended" };
     format!("{state}  {}  {}  until {until}", lock.path, lock.holder)
 }
@@ -131,13 +157,21 @@ fn acquire(
     paths: Vec<LogicalPath>,
     ttl: Span,
 ) -> Result<Vec<protocol::event::Entry>, Failure> {
-    cx.submit(&Command::AcquireLocks { holder: holder.clone(), paths, ttl }).map_err(as_lock)
+    cx.submit(&Command::AcquireLocks {
+        holder: holder.clone(),
+        paths,
+        ttl,
+    })
+    .map_err(as_lock)
 }
 
 /// Takes the locks, runs the command, gives the locks back whatever happens.
 fn run(cx: &mut Context, id: &str, paths: &[PathBuf], command: &[std::ffi::OsString]) -> Result<u8, Failure> {
     let holder = holder(cx, id)?;
-    let paths = paths.iter().map(|path| logical(cx, path)).collect::<Result<Vec<_>, _>>()?;
+    let paths = paths
+        .iter()
+        .map(|path| logical(cx, path))
+        .collect::<Result<Vec<_>, _>>()?;
     let Some((program, args)) = command.split_first() else {
         return Err(Trouble::usage("no command was given after --").into());
     };
@@ -146,10 +180,17 @@ fn run(cx: &mut Context, id: &str, paths: &[PathBuf], command: &[std::ffi::OsStr
         Trouble::new(exit::BUSY, shown.code, format!("nothing ran: {}", shown.message)).facts(shown.facts)
     })?;
     let ran = std::process::Command::new(program).args(args).status();
-    let released = cx.submit(&Command::ReleaseLocks { holder, paths, force: None });
+    let released = cx.submit(&Command::ReleaseLocks {
+        holder,
+        paths,
+        force: None,
+    });
     let status = ran.map_err(|error| Trouble::io("cannot run", std::path::Path::new(program), &error))?;
     released?;
     use std::os::unix::process::ExitStatusExt;
-    let code = status.code().or_else(|| status.signal().map(|number| 128 + number)).unwrap_or(1);
+    let code = status
+        .code()
+        .or_else(|| status.signal().map(|number| 128 + number))
+        .unwrap_or(1);
     Ok(u8::try_from(code).unwrap_or(1))
 }

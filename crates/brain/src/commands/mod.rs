@@ -60,9 +60,17 @@ fn completions(shell: clap_complete::Shell) {
 fn version(out: Out) {
     let version = env!("CARGO_PKG_VERSION");
     let testkit = cfg!(feature = "testkit");
-    let document = serde_json::json!({ "version": version, "sqlite": store::sqlite_version(), "testkit": testkit });
-    let mark = if testkit { " (testkit: takes clock and caller from the environment)" } else { "" };
-    out.answer(document, format!("brain {version}, SQLite {}{mark}", store::sqlite_version()));
+    let document =
+        serde_json::json!({ "version": version, "sqlite": store::sqlite_version(), "testkit": testkit });
+    let mark = if testkit {
+        " (testkit: takes clock and caller from the environment)"
+    } else {
+        ""
+    };
+    out.answer(
+        document,
+        format!("brain {version}, SQLite {}{mark}", store::sqlite_version()),
+    );
 }
 
 /// Reads a time span that was typed.
@@ -76,5 +84,7 @@ fn span_in_minutes(text: &str, what: &str) -> Result<Span, Failure> {
 }
 
 fn bad_span(text: &str, what: &str, error: &protocol::facts::span::SpanError) -> Failure {
-    Trouble::usage(format!("{what}: {text:?}: {error}")).hint("write 90s, 30m, 4h or 2d").into()
+    Trouble::usage(format!("{what}: {text:?}: {error}"))
+        .hint("write 90s, 30m, 4h or 2d")
+        .into()
 }

@@ -91,12 +91,7 @@ pub struct Attribution {
 /// The world holds the claims that were live meanwhile ([`crate::world::Pick::Since`] and
 /// [`crate::world::Pick::Live`]) and what the claim launched. `leave` is a human's word; that it is a
 /// human's was judged before.
-pub fn attribute(
-    asked: Asked<'_>,
-    claim: &Claim,
-    leave: Option<&Scope>,
-    changes: &[Change],
-) -> Attribution {
+pub fn attribute(asked: Asked<'_>, claim: &Claim, leave: Option<&Scope>, changes: &[Change]) -> Attribution {
     let others = others(asked.world, claim);
     let mut sorted = Attribution::default();
     for (at, change) in changes.iter().enumerate() {
@@ -177,15 +172,17 @@ fn uncovered(asked: Asked<'_>, claim: &Claim, change: &Change) -> Option<String>
         return Some(format!("{part} is reserved"));
     }
     let op = if change.deleted { Op::Delete } else { Op::Write };
-    let verdict = in_scope(asked, claim, &change.path, None)
-        .and_then(|()| in_zone(asked, claim, op, &change.path));
+    let verdict =
+        in_scope(asked, claim, &change.path, None).and_then(|()| in_zone(asked, claim, op, &change.path));
     match verdict {
         Ok(()) => None,
-        Err(Detail::SearchReads { .. }) => Some("a search claim writes only the files that it names".to_owned()),
-        Err(Detail::KernelDeleted) => Some("deleting a kernel file needs a gate of its own".to_owned()),
-        Err(Detail::Zone { zone, .. }) => {
-            Some(format!("it is of zone {zone}, and the claim has no right to write there"))
+        Err(Detail::SearchReads { .. }) => {
+            Some("a search claim writes only the files that it names".to_owned())
         }
+        Err(Detail::KernelDeleted) => Some("deleting a kernel file needs a gate of its own".to_owned()),
+        Err(Detail::Zone { zone, .. }) => Some(format!(
+            "it is of zone {zone}, and the claim has no right to write there"
+        )),
         Err(_) => Some("it is outside the scope".to_owned()),
     }
 }
@@ -194,7 +191,12 @@ fn uncovered(asked: Asked<'_>, claim: &Claim, change: &Change) -> Option<String>
 ///
 /// What a superseded claim had left in its scope is the successor's own work, though it was there when
 /// the successor was opened.
-pub fn opening(world: &World, claim: &Claim, repo: &str, place: impl Fn(&str) -> LogicalPath) -> Option<Base> {
+pub fn opening(
+    world: &World,
+    claim: &Claim,
+    repo: &str,
+    place: impl Fn(&str) -> LogicalPath,
+) -> Option<Base> {
     let mut base = claim.base.get(repo)?.clone();
     let mut line: Vec<&SessId> = claim.inherits.iter().collect();
     let mut seen = 0;

@@ -148,7 +148,11 @@ impl Step<'_, '_> {
         strays.extend(self.guarded_strays(&checkout, &door, &base, leave)?);
 
         let mut part = Part {
-            own: sorted.mine.iter().map(|at| (changes[*at].path.clone(), seen[*at].path.clone())).collect(),
+            own: sorted
+                .mine
+                .iter()
+                .map(|at| (changes[*at].path.clone(), seen[*at].path.clone()))
+                .collect(),
             to_commit: Vec::new(),
             own_commit: None,
             left: Vec::new(),
@@ -224,14 +228,18 @@ impl Step<'_, '_> {
         let (_, ignored) = door.status_with_ignored()?;
         let now = guarded(checkout, &ignored, self.door.policy);
         let paths: BTreeSet<&String> = base.guarded.keys().chain(now.keys()).collect();
-        let strays = paths.into_iter().filter(|path| base.guarded.get(*path) != now.get(*path));
+        let strays = paths
+            .into_iter()
+            .filter(|path| base.guarded.get(*path) != now.get(*path));
         let strays = strays.filter_map(|path| {
             let logical = checkout.logical(&unstored(path), self.door.policy.fold)?;
             let zone = self.door.policy.zones.zone_of(&logical);
             let why = format!("an ignored file of zone {zone} was changed");
             Some(Stray { path: logical, why })
         });
-        Ok(strays.filter(|it| leave.is_none_or(|leave| !leave.covers(&it.path))).collect())
+        Ok(strays
+            .filter(|it| leave.is_none_or(|leave| !leave.covers(&it.path)))
+            .collect())
     }
 
     /// What names the content that is to be committed, in every repository.
@@ -296,7 +304,8 @@ impl Step<'_, '_> {
             .filter(|(_, why)| !matches!(why, attribute::Left::Before | attribute::Left::Brought))
             .map(|(path, why)| (path.as_str().to_owned(), why.to_string()))
             .collect();
-        self.notices.extend((!left.is_empty()).then_some(Notice::Left(left)));
+        self.notices
+            .extend((!left.is_empty()).then_some(Notice::Left(left)));
         self.notices
             .extend((!unversioned.is_empty()).then_some(Notice::Unversioned(unversioned)));
         let evidence = self.claim.closing.as_ref().and_then(|it| it.evidence.as_ref());
