@@ -11,6 +11,7 @@
 
 mod audit;
 mod branch;
+mod clean;
 mod command;
 mod commit;
 mod config;

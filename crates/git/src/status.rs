@@ -82,6 +82,20 @@ impl Door {
     ///
     /// [`Kind::NoCheckout`](crate::Kind::NoCheckout) in a bare repository.
     pub fn status(&self) -> Result<Status, Error> {
+        self.look(false).map(|(status, _)| status)
+    }
+
+    /// Tells the same and lists what is ignored, in the same start of git: files, and folders that are
+    /// ignored as a whole.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`Door::status`].
+    pub fn status_with_ignored(&self) -> Result<(Status, Vec<PathBuf>), Error> {
+        self.look(true)
+    }
+
+    fn look(&self, with_ignored: bool) -> Result<(Status, Vec<PathBuf>), Error> {
         const DOING: &str = "reading the status";
         self.repository().checkout(DOING)?;
         let depth = if self.is_coordinator() { "dirty" } else { "none" };
@@ -96,6 +110,7 @@ impl Door {
             ])
             .args(["--find-renames", "--no-ahead-behind"])
             .arg(format!("--ignore-submodules={depth}"))
+            .args(with_ignored.then_some("--ignored=matching"))
             .run()?;
         parse(&out).ok_or_else(|| self.garbled(DOING))
     }
@@ -128,8 +143,8 @@ impl Door {
     }
 }
 
-fn parse(out: &[u8]) -> Option<Status> {
-    let mut status = Status::default();
+fn parse(out: &[u8]) -> Option<(Status, Vec<PathBuf>)> {
+    let (mut status, mut ignored) = (Status::default(), Vec::new());
     let mut tokens = split_nul(out);
     while let Some(token) = tokens.next() {
         let (kind, rest) = token.split_first()?;
@@ -142,10 +157,11 @@ fn parse(out: &[u8]) -> Option<Status> {
                 .push(tracked(rest, 8, Some(to_path(tokens.next()?)))?),
             b'u' => status.entries.push(unmerged(rest)?),
             b'?' => status.entries.push(untracked(rest)),
+            b'!' => ignored.push(to_path(rest.strip_suffix(b"/").unwrap_or(rest))),
             _ => return None,
         }
     }
-    Some(status)
+    Some((status, ignored))
 }
 
 fn header(line: &[u8], status: &mut Status) {

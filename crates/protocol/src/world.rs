@@ -341,6 +341,8 @@ pub enum Pick {
     AllLocks,
     /// Every claim that has not ended, with its line.
     Live,
+    /// Claims of which anything was heard since this one was opened: among them all that ended since.
+    Since(SessId),
     /// Every claim there ever was.
     AllClaims,
     /// This gate and what it belongs to.

@@ -29,6 +29,8 @@ pub enum Claims<'a> {
     OwnedBy(&'a Caller),
     /// Unended ones.
     Live,
+    /// Those that the journal names after this one's first entry.
+    Since(&'a SessId),
     /// All.
     All,
 }
@@ -175,6 +177,7 @@ impl Loader<'_> {
                 .try_for_each(|path| self.locks(Locks::Touching(path))),
             Pick::AllLocks => self.locks(Locks::All),
             Pick::Live => self.each(Claims::Live),
+            Pick::Since(id) => self.each(Claims::Since(id)),
             Pick::AllClaims => self.each(Claims::All),
             Pick::Gate(id) => match self.source.gate(id)? {
                 Some(gate) => self.gate_whole(gate),

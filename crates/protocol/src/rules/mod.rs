@@ -1,5 +1,6 @@
 //! What may happen: each command is decided here, and nowhere else.
 
+pub mod attribute;
 pub mod breaker;
 pub mod claim;
 pub mod close;

@@ -1,4 +1,5 @@
 //! What the runner promises, from the outside.
 
+mod close;
 mod evidence;
 mod plan;

@@ -171,6 +171,11 @@ impl Source for Sqlite {
                 Ok(ids)
             }
             Claims::Live => self.ids_of("SELECT id FROM claim WHERE live ORDER BY id", &[]),
+            Claims::Since(id) => self.ids_of(
+                "SELECT DISTINCT claim FROM journal WHERE claim IS NOT NULL \
+                 AND seq >= (SELECT min(seq) FROM journal WHERE claim = ?1) ORDER BY claim",
+                params![id.as_str()],
+            ),
             Claims::All => self.ids_of("SELECT id FROM claim ORDER BY id", &[]),
         }
     }
