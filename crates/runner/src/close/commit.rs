@@ -48,7 +48,8 @@ impl Step<'_, '_> {
             left_dirty,
             ..
         } = if part.door.is_coordinator() {
-            part.door.commit_as(&part.to_commit, &message, &self.signature()?)?
+            part.door
+                .commit_as(&part.to_commit, &message, &self.signature()?)?
         } else {
             part.door.commit(&part.to_commit, &message)?
         };
@@ -57,7 +58,7 @@ impl Step<'_, '_> {
             let paths = left_dirty.iter().map(|path| path.display().to_string());
             self.notices.push(Notice::LeftDirty(paths.collect()));
         }
-        Ok(if made { Some(oid) } else { part.own_commit.clone().or(Some(oid)) })
+        Ok(made.then_some(oid).or(part.own_commit.clone()))
     }
 
     /// Whoever git knows, at the moment when the close first began: the same twice makes the same commit.
@@ -79,8 +80,14 @@ pub(super) fn message(claim: &Claim, status: Outcome) -> Message {
         all => format!(", +{}", all - 1),
     };
     let mut text = format!("{}({first}{more}): {}", claim.satellite_type, claim.story_angle);
-    let evidence = claim.closing.as_ref().and_then(|closing| closing.evidence.as_ref());
-    if let Some(report) = evidence.and_then(|it| it.report.as_ref()).filter(|_| claim.tier() == Tier::Validated) {
+    let evidence = claim
+        .closing
+        .as_ref()
+        .and_then(|closing| closing.evidence.as_ref());
+    if let Some(report) = evidence
+        .and_then(|it| it.report.as_ref())
+        .filter(|_| claim.tier() == Tier::Validated)
+    {
         let mark = if report.is_green() { " ✅" } else { "" };
         text += &format!(" [tests: {}/{}{mark}]", report.passed, report.total);
     }

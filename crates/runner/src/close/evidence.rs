@@ -49,7 +49,13 @@ impl Step<'_, '_> {
         }
         if commands.is_empty() {
             let shown = format!("no test command, {}", self.shown(&found)?);
-            self.gate(GateKind::Close, TESTS, "no test command is known", Vec::new(), &shown)?;
+            self.gate(
+                GateKind::Close,
+                TESTS,
+                "no test command is known",
+                Vec::new(),
+                &shown,
+            )?;
         }
         for (repo, tests) in commands {
             found = self.prove(found, &repo, &tests)?;
@@ -66,14 +72,19 @@ impl Step<'_, '_> {
             .filter(|part| !part.own.is_empty())
             .map(|part| part.checkout.repo.as_str())
             .collect();
-        let first = changed.first().copied().or(found.parts.first().map(|part| part.checkout.repo.as_str()));
+        let first = changed
+            .first()
+            .copied()
+            .or(found.parts.first().map(|part| part.checkout.repo.as_str()));
         let first = first.unwrap_or(".").to_owned();
         let repos = match changed.as_slice() {
             [] => vec![first.as_str()],
             _ if self.own_tests().is_some() => vec![first.as_str()],
             changed => changed.to_vec(),
         };
-        let known = repos.into_iter().filter_map(|repo| Some((repo.to_owned(), self.tests_in(repo)?)));
+        let known = repos
+            .into_iter()
+            .filter_map(|repo| Some((repo.to_owned(), self.tests_in(repo)?)));
         let commands: Vec<(String, Tests)> = known.collect();
         for (_, tests) in &commands {
             if let Some(hides) = hides_status(&tests.run) {
@@ -278,15 +289,21 @@ impl Step<'_, '_> {
         if self.is_proven(repo, &named, &tree)? {
             return Ok(());
         }
-        let elsewhere = Repository::find(file).is_some_and(|it| it.common_dir() != part.checkout.repository.common_dir());
+        let elsewhere =
+            Repository::find(file).is_some_and(|it| it.common_dir() != part.checkout.repository.common_dir());
         if elsewhere {
             return Err(reject("it lies in another repository"));
         }
         let written = modified(file).ok_or_else(|| reject("it cannot be read"))?;
         let folder = part.checkout.folder();
         let changed = part.own.values().map(|path| folder.join(path));
-        if changed.filter_map(|path| modified(&path)).any(|change| change > written) {
-            return Err(reject("it was written before the newest change that it is to vouch for"));
+        if changed
+            .filter_map(|path| modified(&path))
+            .any(|change| change > written)
+        {
+            return Err(reject(
+                "it was written before the newest change that it is to vouch for",
+            ));
         }
         let bytes = fs::read(file).map_err(Stop::io("reading a report"))?;
         let report = read_file(&bytes, None).map_err(|error| reject(&error.to_string()))?;
@@ -399,14 +416,26 @@ fn nothing_yet(tests: &Tests) -> Evidence {
 fn counted(report: Option<&Report>) -> String {
     report.map_or_else(
         || "no readable count".to_owned(),
-        |it| format!("{} passed, {} failed, {} skipped", it.passed, it.failed, it.skipped),
+        |it| {
+            format!(
+                "{} passed, {} failed, {} skipped",
+                it.passed, it.failed, it.skipped
+            )
+        },
     )
 }
 
 /// What changes when a file is written, whatever its clock says.
 fn stamp(file: &Path) -> Option<(u64, i64, i64, i64, i64, u64)> {
     let it = fs::metadata(file).ok()?;
-    Some((it.ino(), it.mtime(), it.mtime_nsec(), it.ctime(), it.ctime_nsec(), it.len()))
+    Some((
+        it.ino(),
+        it.mtime(),
+        it.mtime_nsec(),
+        it.ctime(),
+        it.ctime_nsec(),
+        it.len(),
+    ))
 }
 
 fn modified(file: &Path) -> Option<SystemTime> {

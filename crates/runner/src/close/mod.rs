@@ -24,8 +24,8 @@ use protocol::facts::gate::GateKind;
 use protocol::facts::id::{GateId, SessId};
 use protocol::facts::policy::Policy;
 use protocol::facts::tests::Tests;
-use protocol::refusal::Refusal;
 use protocol::facts::trigger::Trigger;
+use protocol::refusal::Refusal;
 use protocol::rules::close::{NOTHING, triggers, unasked};
 use protocol::rules::{Asked, who};
 use store::{Fault, Store};
@@ -167,7 +167,9 @@ impl fmt::Display for Notice {
         match self {
             Notice::Left(paths) => {
                 f.write_str("left alone:")?;
-                paths.iter().try_for_each(|(path, why)| write!(f, " {path} ({why})"))
+                paths
+                    .iter()
+                    .try_for_each(|(path, why)| write!(f, " {path} ({why})"))
             }
             Notice::Artifacts(paths) => write!(f, "left by the tests, not committed: {}", paths.join(" ")),
             Notice::Unversioned(paths) => write!(f, "unversioned, nothing committed: {}", paths.join(" ")),
@@ -229,7 +231,8 @@ fn steps(door: &mut Door<'_>, ask: &CloseAsk) -> Result<Closed, Stop> {
     let mut status = ask.at_most;
     if failed {
         let files = found.parts.iter().map(|part| part.to_commit.len()).sum();
-        step.notices.extend((files > 0).then_some(Notice::Uncommitted(files)));
+        step.notices
+            .extend((files > 0).then_some(Notice::Uncommitted(files)));
     } else {
         found = step.commit(found)?;
         status = status.max(step.land(&mut found)?);

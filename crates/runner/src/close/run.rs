@@ -47,7 +47,9 @@ pub(super) fn run(
     let status = child.status()?;
     let took = began.elapsed();
     let mut output = Vec::new();
-    File::open(log)?.take(BYTES_MAX as u64 + 1).read_to_end(&mut output)?;
+    File::open(log)?
+        .take(BYTES_MAX as u64 + 1)
+        .read_to_end(&mut output)?;
     fs::remove_file(log)?;
     Ok(Ran {
         exit: status.code(),

@@ -108,9 +108,14 @@ impl<'s, 'a> Step<'s, 'a> {
         let (mut world, mut now) = door.store.look(&picks)?;
         // Claims whose files were taken over ended before this one began, each with its own before it.
         loop {
-            let known = |id: &SessId| world.claims.contains_key(id) || picks.contains(&Pick::Claim(id.clone()));
+            let known =
+                |id: &SessId| world.claims.contains_key(id) || picks.contains(&Pick::Claim(id.clone()));
             let line = world.claims.get(id).into_iter().chain(world.claims.values());
-            let missing: Vec<SessId> = line.flat_map(|it| &it.inherits).filter(|id| !known(id)).cloned().collect();
+            let missing: Vec<SessId> = line
+                .flat_map(|it| &it.inherits)
+                .filter(|id| !known(id))
+                .cloned()
+                .collect();
             if missing.is_empty() {
                 break;
             }

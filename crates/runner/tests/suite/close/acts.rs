@@ -26,7 +26,9 @@ fn a_hook_that_refuses_is_named_and_nothing_is_staged_or_committed() {
     w.script(&w.root.join(".git/hooks/pre-commit"), "echo no lint; exit 1");
     let id = w.open("docs", &["docs/"], notes());
     w.write("docs/new.md", "two\n");
-    let Err(CloseError::Git(error)) = w.close(&id) else { panic!() };
+    let Err(CloseError::Git(error)) = w.close(&id) else {
+        panic!()
+    };
     assert!(error.to_string().contains("no lint"), "{error}");
     assert_eq!(w.commits("main"), 1);
     assert_eq!(w.dirty(), ["?? docs/new.md"]);
@@ -45,7 +47,10 @@ fn a_hook_that_reformats_has_its_tree_tested_too() {
     w.write("src/a.rs", "two\n");
     let result = w.done(&id);
     assert_eq!(w.root_git(&["show", "HEAD:src/a.rs"]), "formatted");
-    assert_eq!(result.tests.unwrap().tree, w.root_git(&["rev-parse", "HEAD^{tree}"]));
+    assert_eq!(
+        result.tests.unwrap().tree,
+        w.root_git(&["rev-parse", "HEAD^{tree}"])
+    );
     assert_eq!(w.commits("main"), 2);
     assert_eq!(w.dirty(), [""; 0]);
 }
@@ -118,13 +123,17 @@ fn a_pilot_waits_for_its_children_and_sums_them_up() {
         ..CloseAsk::of(src.clone())
     };
     w.close_as(&w.plain(), &failed, Fuse::default()).unwrap();
-    assert!(matches!(w.refused(&pilot), Refusal::ChildrenFailed { children, .. } if children == [src.clone()]));
+    assert!(
+        matches!(w.refused(&pilot), Refusal::ChildrenFailed { children, .. } if children == [src.clone()])
+    );
     let accept = CloseAsk {
         accept_failed: true,
         ..CloseAsk::of(pilot.clone())
     };
     let said = w.close_as(&w.plain(), &accept, Fuse::default()).unwrap();
-    let Closed::Done(result, _) = said else { panic!("{said:?}") };
+    let Closed::Done(result, _) = said else {
+        panic!("{said:?}")
+    };
     assert_eq!(result.status, Outcome::Partial);
     assert_eq!(result.children, [docs, src]);
     let lines = summary(&w.claim(&pilot), &result);
@@ -143,10 +152,18 @@ fn a_partial_result_is_what_was_asked_for_and_stands_in_the_commit() {
         ..CloseAsk::of(id.clone())
     };
     let said = w.close_as(&w.agent("docs"), &ask, Fuse::default()).unwrap();
-    let Closed::Done(result, _) = said else { panic!("{said:?}") };
-    assert_eq!((result.status, result.notes.as_slice()), (Outcome::Partial, &["half of it".to_owned()][..]));
+    let Closed::Done(result, _) = said else {
+        panic!("{said:?}")
+    };
+    assert_eq!(
+        (result.status, result.notes.as_slice()),
+        (Outcome::Partial, &["half of it".to_owned()][..])
+    );
     let message = w.root_git(&["log", "-1", "--format=%B"]);
-    assert!(message.starts_with("brain-write(docs/, +1): the work of docs\n"), "{message}");
+    assert!(
+        message.starts_with("brain-write(docs/, +1): the work of docs\n"),
+        "{message}"
+    );
     assert!(message.contains("Brain-Result: partial"), "{message}");
 }
 
@@ -155,7 +172,12 @@ fn a_stopped_brain_closes_nothing_and_a_stale_claim_is_renewed_first() {
     let mut w = World::new();
     let id = w.open("docs", &["docs/"], notes());
     w.write("docs/a.md", "two\n");
-    w.submit(&w.plain(), &Command::Halt { why: "wait".to_owned() });
+    w.submit(
+        &w.plain(),
+        &Command::Halt {
+            why: "wait".to_owned(),
+        },
+    );
     assert!(matches!(w.refused(&id), Refusal::Halted { .. }));
     assert_eq!(w.commits("main"), 1);
     w.submit(&w.human(), &Command::Thaw);

@@ -23,7 +23,10 @@ fn cut_off(w: &mut World, id: &SessId, acts: u32) -> Option<ClaimResult> {
 }
 
 fn ends(w: &mut World) -> usize {
-    w.events().iter().filter(|it| matches!(it, Event::ClaimClosed { .. })).count()
+    w.events()
+        .iter()
+        .filter(|it| matches!(it, Event::ClaimClosed { .. }))
+        .count()
 }
 
 #[test]
@@ -36,14 +39,19 @@ fn in_a_users_checkout_there_is_one_commit_whenever_it_was_cut_off() {
         let id = w.open("api", &["src/"], code(suite));
         w.write("src/a.rs", "two\n");
         w.write("src/new.rs", "new\n");
-        let Some(result) = cut_off(&mut w, &id, acts) else { break };
+        let Some(result) = cut_off(&mut w, &id, acts) else {
+            break;
+        };
         met += 1;
         assert_eq!(w.commits("main"), 2, "{acts}");
         assert_eq!(ends(&mut w), 1);
         assert_eq!(result.files_modified, ["src/a.rs", "src/new.rs"], "{acts}");
         assert_eq!(result.commit["."], w.root_git(&["rev-parse", "HEAD"]), "{acts}");
         assert_eq!(w.dirty(), ["?? left.txt"], "{acts}");
-        assert_eq!(result.tests.unwrap().tree, w.root_git(&["rev-parse", "HEAD^{tree}"]));
+        assert_eq!(
+            result.tests.unwrap().tree,
+            w.root_git(&["rev-parse", "HEAD^{tree}"])
+        );
     }
     assert!(met >= 10, "only {met} acts were met");
 }
@@ -69,7 +77,9 @@ fn in_a_worktree_the_commit_has_the_same_name_whenever_it_was_cut_off() {
         let theirs = fixed_commit(&w, &first);
         w.root_git(&["branch", "-f", "theme", &theirs]);
         w.write_at(&at, "docs/a.md", "two\n");
-        let Some(result) = cut_off(&mut w, &id, acts) else { break };
+        let Some(result) = cut_off(&mut w, &id, acts) else {
+            break;
+        };
         assert_eq!(ends(&mut w), 1);
         assert_eq!(w.root_git(&["rev-list", "--count", "theme"]), "4", "{acts}");
         names.push((result.commit["."].clone(), w.root_git(&["rev-parse", "theme"])));
@@ -88,7 +98,11 @@ fn fixed_commit(w: &World, on: &str) -> String {
         command.env(format!("GIT_{who}_DATE"), "@1700000000 +0000");
     }
     let is_tree = w.root_git(&["cat-file", "-t", on]) == "tree";
-    let tree = if is_tree { on.to_owned() } else { w.root_git(&["rev-parse", &format!("{on}^{{tree}}")]) };
+    let tree = if is_tree {
+        on.to_owned()
+    } else {
+        w.root_git(&["rev-parse", &format!("{on}^{{tree}}")])
+    };
     command.args(["commit-tree", "-m", "fixed", &tree]);
     if !is_tree {
         command.args(["-p", on]);

@@ -43,7 +43,9 @@ fn green_tests_are_in_the_commit_and_in_the_result() {
 #[test]
 fn red_tests_refuse_tell_the_parent_and_leave_nothing() {
     let (mut w, id) = with_suite("printf '1..2\\nok 1 - a\\nnot ok 2 - b\\n'; exit 1");
-    let Refusal::TestsRed { report, exit, .. } = w.refused(&id) else { panic!() };
+    let Refusal::TestsRed { report, exit, .. } = w.refused(&id) else {
+        panic!()
+    };
     assert_eq!((report.unwrap().failures, exit), (vec!["b".to_owned()], Some(1)));
     let sent: Vec<SignalKind> = w.facts().signals.values().map(|it| it.kind).collect();
     assert_eq!(sent, [SignalKind::BlockedOn]);
@@ -55,10 +57,18 @@ fn red_tests_refuse_tell_the_parent_and_leave_nothing() {
 
 #[test]
 fn o_15_a_status_that_another_command_hides_is_refused_wherever_it_is_written() {
-    for command in ["npm test | tail -20", "npm test 2>&1 | grep -i fail", "npm test || true", "npm test; echo done"] {
+    for command in [
+        "npm test | tail -20",
+        "npm test 2>&1 | grep -i fail",
+        "npm test || true",
+        "npm test; echo done",
+    ] {
         let mut w = World::new();
         let said = w.try_open("api", &["src/"], code(command));
-        assert!(matches!(said, Err(Refusal::TestsHidden { .. })), "{command}: {said:?}");
+        assert!(
+            matches!(said, Err(Refusal::TestsHidden { .. })),
+            "{command}: {said:?}"
+        );
         let mut unnamed = code("");
         unnamed.tests = None;
         let id = w.open("api", &["src/"], unnamed);
@@ -88,9 +98,12 @@ fn o_16_nothing_that_ran_is_never_green() {
         assert_eq!(subject, "tests", "{command}");
         assert_eq!(w.commits("main"), 1);
         w.answer(&gate, Choice::Continue);
-        let result = w.done(&id);
-        assert_eq!(result.status, Outcome::Ok);
-        let runs = w.events().iter().filter(|it| matches!(it, Event::EvidenceTaken { .. })).count();
+        assert_eq!(w.done(&id).status, Outcome::Ok);
+        let runs = w
+            .events()
+            .iter()
+            .filter(|it| matches!(it, Event::EvidenceTaken { .. }))
+            .count();
         assert_eq!(runs, 1, "{command}: what was let go on is not run again");
     }
 }
@@ -172,7 +185,9 @@ fn what_the_tests_leave_is_listed_and_neither_committed_nor_refused_the_next_tim
     w.write_suite("echo $$ > out/report.txt; printf '1..1\\nok 1\\n'");
     w.write("src/new.rs", "mine\n");
     let closed = w.close(&id).unwrap();
-    let Closed::Done(result, notices) = closed else { panic!("{closed:?}") };
+    let Closed::Done(result, notices) = closed else {
+        panic!("{closed:?}")
+    };
     assert_eq!(short(&result).1, ["src/a.rs", "src/new.rs"]);
     let artifacts = vec!["out/report.txt".to_owned(), "src/left.txt".to_owned()];
     assert_eq!(notices, [Notice::Artifacts(artifacts)]);
@@ -183,8 +198,15 @@ fn tests_that_change_what_is_committed_run_once_more_on_that() {
     let (mut w, id) = with_suite("echo formatted > src/a.rs; printf '1..1\\nok 1\\n'");
     let result = w.done(&id);
     assert_eq!(w.root_git(&["show", "HEAD:src/a.rs"]), "formatted");
-    assert_eq!(result.tests.unwrap().tree, w.root_git(&["rev-parse", "HEAD^{tree}"]));
-    let runs = w.events().iter().filter(|it| matches!(it, Event::EvidenceTaken { .. })).count();
+    assert_eq!(
+        result.tests.unwrap().tree,
+        w.root_git(&["rev-parse", "HEAD^{tree}"])
+    );
+    let runs = w
+        .events()
+        .iter()
+        .filter(|it| matches!(it, Event::EvidenceTaken { .. }))
+        .count();
     assert_eq!(runs, 2);
 }
 
@@ -206,10 +228,19 @@ fn changes_of_other_people_in_the_checkout_are_counted_and_clean_evidence_sees_n
         let id = w.open("api", &["src/"], code(suite));
         w.write("src/a.rs", "two\n");
         let evidence = w.done(&id).tests.unwrap();
-        let (foreign, seen) = if clean { (0, "suite.sh.nobody") } else { (1, "suite.sh.human") };
+        let (foreign, seen) = if clean {
+            (0, "suite.sh.nobody")
+        } else {
+            (1, "suite.sh.human")
+        };
         assert_eq!(evidence.foreign, foreign);
         assert_eq!(fs::read_to_string(w.path.join(seen)).unwrap(), "two\n");
-        assert_eq!(w.root_git(&["worktree", "list", "--porcelain"]).matches("worktree ").count(), 1);
+        assert_eq!(
+            w.root_git(&["worktree", "list", "--porcelain"])
+                .matches("worktree ")
+                .count(),
+            1
+        );
         assert_eq!(w.dirty(), [" M docs/a.md"]);
     }
 }
@@ -221,7 +252,10 @@ fn a_report_file_counts_only_if_this_run_wrote_it() {
     ask.change = |open| open.tests.as_mut().unwrap().report = Some("ignored/report.tap".to_owned());
     let id = w.open("api", &["src/"], ask);
     w.write("src/a.rs", "two\n");
-    w.write("ignored/report.tap", "1..9\nok 1\nok 2\nok 3\nok 4\nok 5\nok 6\nok 7\nok 8\nok 9\n");
+    w.write(
+        "ignored/report.tap",
+        "1..9\nok 1\nok 2\nok 3\nok 4\nok 5\nok 6\nok 7\nok 8\nok 9\n",
+    );
     let (_, subject, why) = w.waits(&id);
     assert_eq!(subject, "tests", "an old report is none");
     assert!(why.contains("nothing in its output"), "{why}");
@@ -237,18 +271,36 @@ fn a_report_handed_in_counts_for_people_only_and_only_if_it_is_newer_than_the_wo
     };
     w.write("ignored/report.tap", "1..1\nok 1\n");
     let said = w.close_as(&w.agent("api"), &ask, Fuse::default());
-    assert!(matches!(said, Err(CloseError::Refused(Refusal::ReportRejected { .. }))), "{said:?}");
+    assert!(
+        matches!(said, Err(CloseError::Refused(Refusal::ReportRejected { .. }))),
+        "{said:?}"
+    );
     let old = std::time::SystemTime::now() - std::time::Duration::from_secs(60);
-    let set = |time| fs::File::options().write(true).open(&report).unwrap().set_modified(time).unwrap();
+    let set = |time| {
+        fs::File::options()
+            .write(true)
+            .open(&report)
+            .unwrap()
+            .set_modified(time)
+            .unwrap()
+    };
     set(old);
     let said = w.close_as(&w.plain(), &ask, Fuse::default());
-    assert!(matches!(said, Err(CloseError::Refused(Refusal::ReportRejected { .. }))), "{said:?}");
-    w.write("ignored/report.tap", "1..0\n");
+    assert!(
+        matches!(said, Err(CloseError::Refused(Refusal::ReportRejected { .. }))),
+        "{said:?}"
+    );
+    w.write("ignored/report.tap", "TAP version 13\n1..0\n");
     let said = w.close_as(&w.plain(), &ask, Fuse::default());
-    assert!(matches!(said, Err(CloseError::Refused(Refusal::NoTests { .. }))), "{said:?}");
+    assert!(
+        matches!(said, Err(CloseError::Refused(Refusal::NoTests { .. }))),
+        "{said:?}"
+    );
     w.write("ignored/report.tap", "1..1\nok 1\n");
     let said = w.close_as(&w.plain(), &ask, Fuse::default());
-    let Ok(Closed::Done(result, _)) = said else { panic!("{said:?}") };
+    let Ok(Closed::Done(result, _)) = said else {
+        panic!("{said:?}")
+    };
     assert_eq!(result.tests.unwrap().source, EvidenceSource::File);
 }
 
@@ -260,7 +312,9 @@ fn a_failed_close_needs_no_evidence_and_commits_nothing() {
         ..CloseAsk::of(id.clone())
     };
     let said = w.close_as(&w.plain(), &ask, Fuse::default());
-    let Ok(Closed::Done(result, _)) = said else { panic!("{said:?}") };
+    let Ok(Closed::Done(result, _)) = said else {
+        panic!("{said:?}")
+    };
     assert_eq!(result.status, Outcome::Failed);
     assert_eq!(w.commits("main"), 1);
     assert_eq!(w.dirty(), [" M src/a.rs"]);

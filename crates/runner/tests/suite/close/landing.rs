@@ -48,15 +48,27 @@ fn a_theme_that_moved_gets_a_merge_whose_tree_was_tested() {
     w.write_at(&at, "src/a.rs", "two\n");
     let result = w.done(&id);
     assert_eq!(w.root_git(&["show", "theme:src/a.rs"]), "two");
-    assert_eq!(std::fs::read_to_string(w.root.join("src/a.rs")).unwrap(), "two\n", "the checkout went along");
-    assert_eq!(result.tests.unwrap().tree, w.root_git(&["rev-parse", "theme^{tree}"]));
-    assert_eq!(std::fs::read_to_string(w.path.join("suite.sh.saw")).unwrap(), "theirs\n");
+    assert_eq!(
+        std::fs::read_to_string(w.root.join("src/a.rs")).unwrap(),
+        "two\n",
+        "the checkout went along"
+    );
+    assert_eq!(
+        result.tests.unwrap().tree,
+        w.root_git(&["rev-parse", "theme^{tree}"])
+    );
+    assert_eq!(
+        std::fs::read_to_string(w.path.join("suite.sh.saw")).unwrap(),
+        "theirs\n"
+    );
 }
 
 #[test]
 fn a_merge_that_is_red_does_not_land() {
     let mut w = with_theme();
-    w.write_suite("if test -e docs/b.md; then printf '1..1\\nnot ok 1\\n'; exit 1; fi; printf '1..1\\nok 1\\n'");
+    w.write_suite(
+        "if test -e docs/b.md; then printf '1..1\\nnot ok 1\\n'; exit 1; fi; printf '1..1\\nok 1\\n'",
+    );
     let suite = w.suite();
     let (id, at) = w.open_in_worktree("api", &["src/"], code(suite));
     w.root_git(&["switch", "-q", "theme"]);
@@ -77,9 +89,13 @@ fn a_conflict_is_partial_with_the_files() {
     w.write("docs/a.md", "theirs\n");
     w.root_git(&["commit", "-q", "-am", "theirs"]);
     w.write_at(&at, "docs/a.md", "mine\n");
-    let Ok(Closed::Done(result, notices)) = w.close(&id) else { panic!() };
+    let Ok(Closed::Done(result, notices)) = w.close(&id) else {
+        panic!()
+    };
     assert_eq!(short(&result), (Outcome::Partial, vec!["docs/a.md"]));
-    let [Notice::NotLanded(theme, why)] = notices.as_slice() else { panic!("{notices:?}") };
+    let [Notice::NotLanded(theme, why)] = notices.as_slice() else {
+        panic!("{notices:?}")
+    };
     assert_eq!(theme, "theme");
     assert!(why.contains("docs/a.md"), "{why}");
     assert_eq!(w.root_git(&["show", "theme:docs/a.md"]), "theirs");
@@ -93,11 +109,16 @@ fn dirty_files_of_the_themes_checkout_are_never_written_over() {
     w.write("docs/a.md", "of a human\n");
     let theme = w.root_git(&["rev-parse", "theme"]);
     w.write_at(&at, "docs/a.md", "mine\n");
-    let Ok(Closed::Done(result, notices)) = w.close(&id) else { panic!() };
+    let Ok(Closed::Done(result, notices)) = w.close(&id) else {
+        panic!()
+    };
     assert_eq!(result.status, Outcome::Partial);
     assert!(notices[0].to_string().contains("docs/a.md"), "{notices:?}");
     assert_eq!(w.root_git(&["rev-parse", "theme"]), theme);
-    assert_eq!(std::fs::read_to_string(w.root.join("docs/a.md")).unwrap(), "of a human\n");
+    assert_eq!(
+        std::fs::read_to_string(w.root.join("docs/a.md")).unwrap(),
+        "of a human\n"
+    );
 }
 
 fn with_upstream() -> World {
@@ -149,7 +170,12 @@ fn an_upstream_that_is_gone_is_named_and_the_commit_kept() {
     let id = w.open("docs", &["docs/"], notes());
     w.write("docs/a.md", "two\n");
     std::fs::rename(w.path.join("up.git"), w.path.join("gone.git")).unwrap();
-    let Ok(Closed::Done(result, notices)) = w.close(&id) else { panic!() };
-    assert!(matches!(notices.as_slice(), [Notice::NotPushed(..)]), "{notices:?}");
+    let Ok(Closed::Done(result, notices)) = w.close(&id) else {
+        panic!()
+    };
+    assert!(
+        matches!(notices.as_slice(), [Notice::NotPushed(..)]),
+        "{notices:?}"
+    );
     assert_eq!(result.commit["."], w.root_git(&["rev-parse", "main"]));
 }

@@ -110,7 +110,10 @@ impl World {
             ("GIT_CONFIG_GLOBAL", home.join(".gitconfig").into()),
             ("GIT_CONFIG_NOSYSTEM", "1".into()),
         ];
-        pairs.into_iter().map(|(name, value)| (name.into(), value)).collect()
+        pairs
+            .into_iter()
+            .map(|(name, value)| (name.into(), value))
+            .collect()
     }
 
     pub fn git(&self, at: &Path, args: &[&str]) -> String {
@@ -214,7 +217,15 @@ impl World {
     pub fn open_in_worktree(&mut self, slug: &str, scope: &[&str], ask: Ask) -> (SessId, PathBuf) {
         let at = self.path.join("root/.brain/worktrees").join(slug);
         let branch = format!("brain/{slug}");
-        self.root_git(&["worktree", "add", "-q", "-b", &branch, at.to_str().unwrap(), "theme"]);
+        self.root_git(&[
+            "worktree",
+            "add",
+            "-q",
+            "-b",
+            &branch,
+            at.to_str().unwrap(),
+            "theme",
+        ]);
         let environment = self.environment();
         let checkout = runner::base::Checkout::find(&self.root, &at).unwrap();
         let door = git::Door::user(checkout.repository.clone()).in_environment(environment);
@@ -271,7 +282,9 @@ impl World {
     /// The agent that owns a claim.
     pub fn agent(&self, slug: &str) -> Caller {
         Caller {
-            nature: Nature::Agent { by: "a test".to_owned() },
+            nature: Nature::Agent {
+                by: "a test".to_owned(),
+            },
             token: Some(TokenDigest(slug.to_owned())),
             ..self.plain()
         }
@@ -318,7 +331,10 @@ impl World {
     }
 
     pub fn events(&mut self) -> Vec<Event> {
-        let entries = self.store.journal(0, usize::MAX, &store::Only::default()).unwrap();
+        let entries = self
+            .store
+            .journal(0, usize::MAX, &store::Only::default())
+            .unwrap();
         entries.into_iter().map(|entry| entry.event).collect()
     }
 
@@ -373,9 +389,10 @@ impl World {
     /// Closes, and it is refused for these strays.
     pub fn strays(&mut self, id: &SessId) -> Vec<String> {
         match self.refused(id) {
-            Refusal::OutOfScope { strays, .. } => {
-                strays.iter().map(|stray| stray.path.as_str().to_owned()).collect()
-            }
+            Refusal::OutOfScope { strays, .. } => strays
+                .iter()
+                .map(|stray| stray.path.as_str().to_owned())
+                .collect(),
             other => panic!("{other:?}"),
         }
     }
@@ -389,12 +406,18 @@ impl World {
     pub fn changed(&self, commit: &str) -> Vec<String> {
         let range = format!("{commit}^!");
         let out = self.root_git(&["diff", "--no-renames", "--name-only", "-z", &range]);
-        out.split('\0').filter(|it| !it.is_empty()).map(str::to_owned).collect()
+        out.split('\0')
+            .filter(|it| !it.is_empty())
+            .map(str::to_owned)
+            .collect()
     }
 
     pub fn dirty(&self) -> Vec<String> {
         let out = self.root_git(&["status", "--porcelain", "--untracked-files=all", "--no-renames"]);
-        out.lines().filter(|it| !it.contains(".brain/")).map(str::to_owned).collect()
+        out.lines()
+            .filter(|it| !it.contains(".brain/"))
+            .map(str::to_owned)
+            .collect()
     }
 }
 
@@ -419,5 +442,8 @@ pub fn policy() -> Policy {
 
 /// Everything but the outcome of a result that a test compares.
 pub fn short(result: &ClaimResult) -> (Outcome, Vec<&str>) {
-    (result.status, result.files_modified.iter().map(String::as_str).collect())
+    (
+        result.status,
+        result.files_modified.iter().map(String::as_str).collect(),
+    )
 }
