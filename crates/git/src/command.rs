@@ -2,7 +2,7 @@
 
 use crate::door::Door;
 use crate::{Error, Kind};
-use std::ffi::{OsStr, OsString};
+use std::ffi::OsStr;
 use std::io::{self, Write};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
@@ -129,20 +129,24 @@ impl<'d> Git<'d> {
     }
 
     /// Runs it, and waits for a lock that somebody else holds; any exit code is an answer.
-    pub fn output(mut self) -> Result<Output, Error> {
+    pub fn output(self) -> Result<Output, Error> {
+        self.output_unless(|| false)
+    }
+
+    /// Does the same, but takes a failure for an answer, lock or not, when `answered` says so.
+    pub fn output_unless(mut self, answered: impl Fn() -> bool) -> Result<Output, Error> {
         let deadline = Instant::now() + self.door.patience();
         loop {
             let output = self.once()?;
-            let held = (!output.status.success())
-                .then(|| held_lock(&output.stderr))
-                .flatten();
+            let failed = !output.status.success() && !answered();
+            let held = failed.then(|| held_lock(&output.stderr)).flatten();
             let Some(lock) = held else { return Ok(output) };
             if Instant::now() >= deadline {
                 let age = lock_age(&lock);
                 let kind = Kind::Locked { path: lock, age };
                 return Err(self.error(kind).with_stderr(&output.stderr));
             }
-            thread::sleep(LOCK_PAUSE + jitter());
+            pause();
         }
     }
 
@@ -225,6 +229,11 @@ fn lock_age(lock: &Path) -> Option<Duration> {
         .ok()
 }
 
+/// Sleeps for a moment before the next look at a lock.
+pub(crate) fn pause() {
+    thread::sleep(LOCK_PAUSE + jitter());
+}
+
 /// A few milliseconds that differ between processes, so that waiters do not march in step.
 fn jitter() -> Duration {
     let now = SystemTime::now()
@@ -233,15 +242,13 @@ fn jitter() -> Duration {
     Duration::from_micros(u64::from(now.subsec_nanos() ^ std::process::id().wrapping_mul(0x9e37)) % 10_000)
 }
 
-/// Splits what git printed with `-z`.
+/// Splits what git printed with `-z`: each piece is ended by NUL.
 pub(crate) fn split_nul(bytes: &[u8]) -> impl Iterator<Item = &[u8]> {
-    let bytes = bytes.strip_suffix(b"\0").unwrap_or(bytes);
     bytes
-        .split(|b| *b == 0)
-        .filter(|_| true)
-        .skip(usize::from(bytes.is_empty()))
+        .split_inclusive(|b| *b == 0)
+        .map(|piece| piece.strip_suffix(b"\0").unwrap_or(piece))
 }
 
 pub(crate) fn to_path(bytes: &[u8]) -> PathBuf {
-    PathBuf::from(OsString::from(OsStr::from_bytes(bytes)))
+    PathBuf::from(OsStr::from_bytes(bytes))
 }

@@ -103,18 +103,18 @@ impl Door {
         if let Head::Detached(_) = self.head()? {
             return Err(self.error(DOING, Kind::DetachedHead));
         }
+        let _turn = self.take_turn(DOING)?;
         let Known { paths, new } = self.known_paths(paths, DOING)?;
         if paths.is_empty() {
             return self.tip(false, Vec::new());
         }
         let before = stamps(self.repository().folder(), &paths);
-        self.announce(&new, DOING)?;
-        let made = match self.commit_once(&paths, message) {
+        let made = match self.announce_and_commit(&paths, &new, message) {
             Err(e)
                 if matches!(e.kind(), Kind::HookRefused { .. })
                     && stamps(self.repository().folder(), &paths) != before =>
             {
-                self.commit_once(&paths, message)
+                self.announce_and_commit(&paths, &new, message)
             }
             made => made,
         };
@@ -152,6 +152,7 @@ impl Door {
         signature: &Signature,
     ) -> Result<Commit, Error> {
         const DOING: &str = "committing for a session";
+        let _turn = self.take_turn(DOING)?;
         self.refuse_if_in_progress(DOING)?;
         let tree = self.tree_of(paths)?;
         let head = self.head()?;
@@ -350,6 +351,25 @@ impl Door {
         Ok(sorted)
     }
 
+    fn announce_and_commit(
+        &self,
+        paths: &[PathBuf],
+        new: &[PathBuf],
+        message: &Message,
+    ) -> Result<bool, Error> {
+        const TRIES: usize = 4;
+        for _ in 1..TRIES {
+            self.announce(new, "committing")?;
+            match self.commit_once(paths, message) {
+                // A stranger's git has written an index that it read before ours was announced.
+                Err(e) if !new.is_empty() && e.stderr().contains("did not match any file") => {}
+                answer => return answer,
+            }
+        }
+        self.announce(new, "committing")?;
+        self.commit_once(paths, message)
+    }
+
     /// Tells the index that new files will come: `git commit` takes no path that it does not know.
     fn announce(&self, new: &[PathBuf], doing: &'static str) -> Result<(), Error> {
         if new.is_empty() {
@@ -377,6 +397,7 @@ impl Door {
     fn commit_once(&self, paths: &[PathBuf], message: &Message) -> Result<bool, Error> {
         const DOING: &str = "committing";
         let trace = self.scratch("trace");
+        let refusal = || refusing_hook(&fs::read_to_string(&trace).unwrap_or_default());
         let out = self
             .git(DOING)
             .env("GIT_TRACE2_EVENT", &trace)
@@ -384,14 +405,15 @@ impl Door {
             .arg(format!("--message={}", message.render()))
             .args(["--pathspec-from-file=-", "--pathspec-file-nul"])
             .input_paths(paths)
-            .output();
-        let traced = fs::read_to_string(&trace).unwrap_or_default();
+            // A hook that ran into a lock has answered: git itself holds the index while it runs.
+            .output_unless(|| refusal().is_some());
+        let refusal = refusal();
         let _ = fs::remove_file(&trace);
         let out = out?;
         if out.status.success() {
             return Ok(true);
         }
-        if let Some(hook) = refusing_hook(&traced) {
+        if let Some(hook) = refusal {
             let kind = Kind::HookRefused {
                 hook,
                 output: printed(&out),

@@ -5,14 +5,14 @@ use crate::config::{Config, quote};
 use crate::{Error, Head, Kind, Oid, Repository};
 use std::collections::hash_map::DefaultHasher;
 use std::ffi::OsString;
-use std::fs;
+use std::fs::{self, File, TryLockError};
 use std::hash::{Hash, Hasher};
 use std::io;
 use std::os::unix::fs::{DirBuilderExt, symlink};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// How long a foreign lock is waited for, when nobody says otherwise.
 const PATIENCE: Duration = Duration::from_secs(5);
@@ -228,6 +228,27 @@ impl Door {
         folder.join(format!("brain-{name}-{}-{count}", std::process::id()))
     }
 
+    /// Takes the turn to write this checkout's index, until the file is dropped or the process dies.
+    ///
+    /// `git commit <paths>` reads the index before it locks it: of two at once, one would drop what the
+    /// other has just written. Strangers' commits are not held up by this; ours wait for each other.
+    pub(crate) fn take_turn(&self, doing: &'static str) -> Result<File, Error> {
+        let path = self.repository.git_dir().join("brain-turn");
+        let open = File::options().create(true).append(true).open(&path);
+        let file = open.map_err(|e| Error::io(doing, &path, e))?;
+        let deadline = Instant::now() + self.patience;
+        loop {
+            match file.try_lock() {
+                Ok(()) => return Ok(file),
+                Err(TryLockError::WouldBlock) if Instant::now() < deadline => crate::command::pause(),
+                Err(TryLockError::WouldBlock) => {
+                    return Err(self.error(doing, Kind::Locked { path, age: None }));
+                }
+                Err(TryLockError::Error(e)) => return Err(Error::io(doing, &path, e)),
+            }
+        }
+    }
+
     /// Points git at the checkout.
     pub(crate) fn prepare(&self, command: &mut Command) {
         match (&self.private, self.repository.toplevel()) {
@@ -269,6 +290,9 @@ fn lay_private(repository: &Repository, own: &Path) -> Result<(), Error> {
         builder.recursive(true).mode(0o700);
         builder.create(own.join("logs"))?;
         builder.create(own.join("info"))?;
+        // Git makes folders for its logs, but not through a link that leads nowhere.
+        fs::create_dir_all(common.join("logs/refs"))?;
+        fs::create_dir_all(git_dir.join("logs"))?;
         for shared in [
             "objects",
             "refs",

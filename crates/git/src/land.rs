@@ -79,7 +79,8 @@ impl Door {
         Ok(landing(merge, Way::Merge))
     }
 
-    /// Moves the branch as worked out, and the files of the checkout that has it, or nothing at all.
+    /// Moves the branch as worked out, and the files of the checkout that has it, or nothing at all. No hook
+    /// runs: a guard of brain's own on refs would refuse brain.
     ///
     /// # Errors
     ///
@@ -183,6 +184,7 @@ impl Door {
     /// Brings index and files from `old` to `new`; both may already be partly there.
     fn sync_files(&self, old: &Oid, new: &Oid) -> Result<(), Error> {
         const DOING: &str = "moving the files of a checkout";
+        let _turn = self.take_turn(DOING)?;
         self.adopt_moved_files(DOING, old, new)?;
         self.refresh(DOING)?;
         self.two_way(DOING, &[], old, new)

@@ -20,6 +20,7 @@ mod error;
 mod fingerprint;
 mod index;
 mod land;
+mod make;
 mod oid;
 mod push;
 mod rebase;

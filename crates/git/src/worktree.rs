@@ -181,6 +181,28 @@ impl Door {
         }
     }
 
+    /// Takes away what is left of making a worktree in which nothing ever ran, with its branch.
+    ///
+    /// For a maker that was killed halfway: the caller vouches that no agent was ever started there. The
+    /// branch goes only while it still stands at `commit`.
+    ///
+    /// # Errors
+    ///
+    /// [`Kind::Io`] when the folder cannot be removed.
+    pub fn worktree_discard(&self, at: &Path, branch: &str, commit: &Oid) -> Result<(), Error> {
+        const DOING: &str = "discarding a half-made worktree";
+        let full = self.branch_ref(branch)?;
+        let git = || self.git(DOING).on_shared_dir();
+        // Each step is for another moment at which the maker may have died; what is not there is fine.
+        let _ = git().args(["worktree", "remove", "--force", "--force", "--"]).arg(at).output();
+        if at.symlink_metadata().is_ok() {
+            fs::remove_dir_all(at).map_err(|e| Error::io(DOING, at, e))?;
+        }
+        let _ = git().args(["worktree", "prune", "--expire", "now"]).output();
+        let _ = self.git(DOING).args(["update-ref", "-d", &full, commit.as_str()]).output();
+        Ok(())
+    }
+
     /// Removes the worktree at `at` if it is clean and its head is in the history of `landed_in`.
     ///
     /// `landed_in` is a branch or a full ref. Ignored files go with it; the branch stays. One that is

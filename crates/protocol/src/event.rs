@@ -167,6 +167,9 @@ pub enum Event {
         scope: Scope,
         /// Why.
         why: String,
+        /// The claim that failed at it.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        by: Option<SessId>,
         /// Whether this met the limit.
         tripped: bool,
     },

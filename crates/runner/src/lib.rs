@@ -2,5 +2,9 @@
 
 pub mod base;
 pub mod close;
+pub mod drive;
 pub mod evidence;
+pub mod launch;
 pub mod plan;
+pub mod random;
+pub mod token;

@@ -1,6 +1,6 @@
 //! The clock of a store on this machine (R1).
 
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, OnceLock};
 
 /// Where a store reads the time. Tests turn it by hand.
 #[derive(Clone, Debug)]
@@ -32,12 +32,26 @@ impl Clock {
         })))
     }
 
+    /// A clock that stands at `boot tick wall`, as a test writes it; `None` for anything else.
+    pub fn read_from(text: &str) -> Option<Clock> {
+        let mut words = text.split_whitespace();
+        let (boot, tick, wall) = (words.next()?.to_owned(), words.next()?.parse().ok()?, words.next()?.parse().ok()?);
+        Some(Clock::Hand(Arc::new(Mutex::new(Reading { boot, tick, wall }))))
+    }
+
     /// Turns a clock on by so many milliseconds; the system's cannot be turned.
     pub fn turn(&self, ms: u64) {
         if let Clock::Hand(reading) = self {
             let mut reading = reading.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
             reading.tick += ms;
             reading.wall += i64::try_from(ms).unwrap_or(i64::MAX);
+        }
+    }
+
+    /// Sets a hand-turned clock to any reading: another boot, another wall time.
+    pub fn set(&self, to: Reading) {
+        if let Clock::Hand(reading) = self {
+            *reading.lock().unwrap_or_else(std::sync::PoisonError::into_inner) = to;
         }
     }
 
@@ -67,8 +81,13 @@ fn system() -> Reading {
     }
 }
 
-/// The id of this boot of the machine.
+/// The id of this boot of the machine; it is read once, since no process outlives a boot.
 pub fn boot_id() -> String {
+    static BOOT: OnceLock<String> = OnceLock::new();
+    BOOT.get_or_init(read_boot_id).clone()
+}
+
+fn read_boot_id() -> String {
     #[cfg(target_os = "linux")]
     if let Ok(id) = std::fs::read_to_string("/proc/sys/kernel/random/boot_id") {
         return id.trim().to_owned();

@@ -4,6 +4,7 @@
 //! none. It never decides, and two stores never differ in an answer.
 
 pub mod clock;
+#[cfg(feature = "conformance")]
 pub mod conformance;
 mod fault;
 pub mod load;
@@ -26,6 +27,11 @@ use protocol::world::{Footprint, Lease, Pick, World};
 pub use fault::Fault;
 pub use memory::Memory;
 pub use sqlite::{Sqlite, SqliteOptions};
+
+/// The version of the SQLite inside.
+pub fn sqlite_version() -> &'static str {
+    rusqlite::version()
+}
 
 /// How durable an answer must be before it is given.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

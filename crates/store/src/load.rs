@@ -8,11 +8,13 @@ use protocol::facts::claim::{Claim, Fence};
 use protocol::facts::gate::{About, Gate};
 use protocol::facts::id::{GateId, RunId, SessId, SigId};
 use protocol::facts::lock::{Holder, Lock};
-use protocol::facts::path::LogicalPath;
-use protocol::facts::run::{PhaseRun, Run};
-use protocol::facts::scope::Scope;
+use protocol::facts::path::{Fold, LogicalPath};
+use protocol::facts::run::{PhaseRun, Run, Standing};
+use protocol::facts::scope::{Entry as ScopeEntry, Scope};
 use protocol::facts::signal::{Address, Signal};
+use protocol::facts::span::Span;
 use protocol::facts::time::Instant;
+use protocol::facts::trigger::Trigger;
 use protocol::facts::work::{Work, WorkKey};
 use protocol::world::{Footprint, Halt, Lease, Pick, Until, World};
 
@@ -25,7 +27,8 @@ pub enum Claims<'a> {
     ChildrenOf(&'a SessId),
     /// Unended ones whose scope may meet this one.
     Meeting(&'a Scope),
-    /// Unended ones that this caller may own.
+    /// Unended ones that this caller may own, those of its token, and of each process in its chain the first
+    /// ended one that was no human's: it still tells that process for an agent's.
     OwnedBy(&'a Caller),
     /// Unended ones.
     Live,
@@ -81,20 +84,29 @@ pub enum Locks<'a> {
     All,
 }
 
+/// A claim with what is always looked at beside it.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Whole {
+    /// The claim.
+    pub claim: Claim,
+    /// Its lease.
+    pub lease: Option<Until>,
+    /// The failures of its work.
+    pub work: Option<Work>,
+}
+
 /// What a store can look up, inside one transaction.
 pub trait Source {
-    /// The journal's head, the last fence and the stop.
-    fn base(&mut self) -> Result<(Seq, Fence, Halt), Fault>;
-    /// One claim.
-    fn claim(&mut self, id: &SessId) -> Result<Option<Claim>, Fault>;
+    /// One claim with its lease and its work.
+    fn claim(&mut self, id: &SessId) -> Result<Option<Whole>, Fault>;
     /// Ids of claims.
     fn claims(&mut self, which: Claims<'_>) -> Result<Vec<SessId>, Fault>;
     /// Ids in use that begin with this text.
     fn ids(&mut self, prefix: &str) -> Result<Vec<SessId>, Fault>;
     /// One lease.
     fn lease(&mut self, lease: &Lease) -> Result<Option<Until>, Fault>;
-    /// Locks.
-    fn locks(&mut self, which: Locks<'_>) -> Result<Vec<Lock>, Fault>;
+    /// Locks with their leases.
+    fn locks(&mut self, which: Locks<'_>) -> Result<Vec<(Lock, Option<Until>)>, Fault>;
     /// One gate.
     fn gate(&mut self, id: &GateId) -> Result<Option<Gate>, Fault>;
     /// Gates.
@@ -119,9 +131,16 @@ pub trait Source {
     fn answered(&mut self, key: &str) -> Result<Vec<Entry>, Fault>;
 }
 
-/// Loads what the picks name.
-pub fn load(source: &mut dyn Source, picks: &Footprint, now: Instant) -> Result<World, Fault> {
-    let (head, fence, halt) = source.base()?;
+/// What every look begins with: the journal's head, the last fence and the stop.
+pub type Base = (Seq, Fence, Halt);
+
+/// Loads what the picks name, on top of what every look begins with.
+///
+/// # Errors
+///
+/// The source's.
+pub fn load(source: &mut dyn Source, base: Base, picks: &Footprint, now: Instant) -> Result<World, Fault> {
+    let (head, fence, halt) = base;
     let world = World {
         head,
         fence,
@@ -190,13 +209,7 @@ impl Loader<'_> {
                 gates.into_iter().try_for_each(|gate| self.gate_whole(gate))
             }
             Pick::GatesOfRun(run) => self.gates(Gates::OfRun(run)),
-            Pick::Work(scope) => {
-                let works = self.source.works(scope)?;
-                self.world
-                    .works
-                    .extend(works.into_iter().map(|work| (work.key.clone(), work)));
-                Ok(())
-            }
+            Pick::Work(scope) => self.works(scope),
             Pick::WorkOf(key) => self.work(key),
             Pick::Signals(ids) => ids.iter().try_for_each(|id| match self.source.signal(id)? {
                 Some(signal) => self.signal(signal),
@@ -218,7 +231,7 @@ impl Loader<'_> {
             },
             Pick::Phases(run) => {
                 for phase in self.source.phases(run, Phases::All)? {
-                    let busy = phase.standing == protocol::facts::run::Standing::Running;
+                    let busy = phase.standing == Standing::Running;
                     if let (true, Some(last)) = (busy, phase.last()) {
                         self.claim(&last.claim.clone())?;
                     }
@@ -247,6 +260,21 @@ impl Loader<'_> {
         }
     }
 
+    fn works(&mut self, scope: &Scope) -> Result<(), Fault> {
+        for work in self.source.works(scope)? {
+            self.world.works.insert(work.key.clone(), work);
+        }
+        Ok(())
+    }
+
+    /// All that opening a claim on this scope looks at beside the claim itself.
+    fn pick_rivals(&mut self, scope: &Scope) -> Result<(), Fault> {
+        for id in self.source.claims(Claims::Meeting(scope))? {
+            self.tree(&id)?;
+        }
+        self.works(scope)
+    }
+
     fn lease(&mut self, lease: Lease) -> Result<(), Fault> {
         if let Some(until) = self.source.lease(&lease)? {
             self.world.leases.insert(lease, until);
@@ -266,12 +294,14 @@ impl Loader<'_> {
             if self.world.claims.contains_key(&id) || self.absent.contains(&id) {
                 return Ok(());
             }
-            let Some(claim) = self.source.claim(&id)? else {
+            let Some(Whole { claim, lease, work }) = self.source.claim(&id)? else {
                 self.absent.insert(id);
                 return Ok(());
             };
-            self.lease(Lease::Claim(id.clone()))?;
-            self.work(&claim.work)?;
+            self.world
+                .leases
+                .extend(lease.map(|lease| (Lease::Claim(id.clone()), lease)));
+            self.world.works.extend(work.map(|work| (work.key.clone(), work)));
             if let Some(gate) = &claim.waiting
                 && let Some(gate) = self.source.gate(gate)?
             {
@@ -295,11 +325,20 @@ impl Loader<'_> {
                 continue;
             };
             let (live, workflow) = (!claim.is_terminal(), claim.workflow.clone());
+            // A close tells the sessions that its triggers name, and whether they had ended by then.
+            let triggers = claim
+                .on_done
+                .iter()
+                .chain(&claim.on_partial)
+                .chain(&claim.on_fail);
+            let told: Vec<SessId> = triggers.filter_map(addressee).collect();
             if live {
+                told.iter().try_for_each(|id| self.claim(id))?;
                 self.locks(Locks::Of(&Holder::Claim(id.clone())))?;
                 self.gates(Gates::Of(&id))?;
             }
             if let Some(of) = workflow {
+                drop(self.run(&of.run)?);
                 let phases = self.source.phases(&of.run, Phases::One(&of.phase))?;
                 phases.into_iter().try_for_each(|phase| self.phase(phase))?;
             }
@@ -309,9 +348,11 @@ impl Loader<'_> {
     }
 
     fn locks(&mut self, which: Locks<'_>) -> Result<(), Fault> {
-        for lock in self.source.locks(which)? {
+        for (lock, lease) in self.source.locks(which)? {
             let key = lock.path.key().to_owned();
-            self.lease(Lease::Lock(key.clone()))?;
+            self.world
+                .leases
+                .extend(lease.map(|lease| (Lease::Lock(key.clone()), lease)));
             if let Holder::Claim(id) = &lock.holder {
                 self.claim(&id.clone())?;
             }
@@ -322,8 +363,15 @@ impl Loader<'_> {
 
     fn gates(&mut self, which: Gates<'_>) -> Result<(), Fault> {
         for gate in self.source.gates(which)? {
-            if let About::Claim(id) = &gate.about {
-                self.claim(&id.clone())?;
+            match &gate.about {
+                About::Claim(id) => self.claim(&id.clone())?,
+                // What ends the gate frees the phase that waits at it.
+                About::Phase(run, phase) => {
+                    for phase in self.source.phases(run, Phases::One(phase))? {
+                        self.phase(phase)?;
+                    }
+                }
+                About::Run(_) => {}
             }
             self.world.gates.insert(gate.id.clone(), gate);
         }
@@ -340,6 +388,8 @@ impl Loader<'_> {
                 }
                 self.phase_whole(&run, &phase)?;
                 self.gates(Gates::OfRun(&run))?;
+                // An abort here may end other runs below this one's pilot.
+                self.gates(Gates::Pending)?;
             }
             About::Run(run) => drop(self.run(&run)?),
         }
@@ -412,11 +462,68 @@ impl Loader<'_> {
                     self.phase(need)?;
                 }
             }
-            if let Some(last) = phase.last() {
-                self.tree(&last.claim.clone())?;
+            let unjudged = phase.attempts.iter().filter(|attempt| attempt.outcome.is_none());
+            let attempts: BTreeSet<SessId> = unjudged
+                .chain(phase.last())
+                .map(|attempt| attempt.claim.clone())
+                .collect();
+            attempts.iter().try_for_each(|claim| self.tree(claim))?;
+            if phase.standing == Standing::Pending {
+                // Its next attempt opens a claim on its own scope, whatever the command says.
+                for fold in [Fold::Exact, Fold::Case] {
+                    if let Ok(scope) = Scope::parse(&phase.phase.scope, fold) {
+                        self.pick_rivals(&scope)?;
+                    }
+                }
             }
             self.phase(phase)?;
         }
         Ok(())
+    }
+}
+
+/// The session that a trigger tells by name.
+fn addressee(trigger: &Trigger) -> Option<SessId> {
+    match trigger {
+        Trigger::Signal { to, .. } | Trigger::Notify { to } => SessId::parse(to).ok(),
+        _ => None,
+    }
+}
+
+/// Says cheaply whether two scopes may meet: too often rather than too seldom.
+///
+/// Case is always folded here, since either side or the policy may say so and then both are.
+pub fn may_meet(a: &Scope, b: &Scope) -> bool {
+    let (a, b) = (folded(a), folded(b));
+    a.iter().any(|x| b.iter().any(|y| x.may_overlap(y)))
+}
+
+/// The entries of a scope that add paths, case folded.
+pub fn folded(scope: &Scope) -> Vec<ScopeEntry> {
+    let fold = |entry: &ScopeEntry| match Scope::parse([entry.as_str()], Fold::Case) {
+        Ok(scope) => scope.entries().to_vec(),
+        Err(_) => vec![entry.clone()],
+    };
+    scope.additions().flat_map(fold).collect()
+}
+
+/// The lease that a sign of life leaves, or nothing where it comes too late (R3, R6).
+///
+/// A lease that ran out, or that another boot began, is only renewed by a command, which mints a new fence;
+/// a delivery holds nothing and is made again at any time. A lease is never shortened.
+pub fn pushed(held: Option<Until>, fence: Fence, now: Instant, by: Span) -> Option<Until> {
+    let until = now.plus(by);
+    let fresh = Until {
+        fence,
+        touched: now,
+        until,
+    };
+    match held {
+        Some(held) if held.fence != fence => None,
+        _ if fence == Fence(0) => Some(fresh),
+        Some(held) if held.until.reached_by(now) => None,
+        Some(held) if held.until.tick >= until.tick => Some(held),
+        Some(_) => Some(fresh),
+        None => None,
     }
 }

@@ -5,6 +5,7 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use protocol::event::{Entry, Seq};
+use protocol::facts::caller::Process;
 use protocol::facts::claim::{Claim, Fence};
 use protocol::facts::gate::{About, Gate};
 use protocol::facts::id::{GateId, RunId, SessId, SigId};
@@ -15,10 +16,10 @@ use protocol::facts::signal::{Address, Signal};
 use protocol::facts::span::Span;
 use protocol::facts::time::Instant;
 use protocol::facts::work::{Work, WorkKey};
-use protocol::world::{Footprint, Halt, Lease, Until, World, owns};
+use protocol::world::{Footprint, Lease, Until, World, owns};
 
 use crate::clock::Clock;
-use crate::load::{self, Claims, Gates, Locks, Phases, Runs, Source};
+use crate::load::{self, Claims, Gates, Locks, Phases, Runs, Source, Whole, may_meet};
 use crate::{Decide, Fault, Only, Outcome, Store, Sync};
 
 /// A store in memory; clones share it.
@@ -58,26 +59,27 @@ impl Memory {
 }
 
 impl Shared {
-    fn now(&self, state: &mut State) -> Instant {
+    /// Reads the clock. A boot that the store has not met yet has the next era, which only a command notes.
+    fn now(&self, state: &State) -> (Instant, Option<String>) {
         let reading = self.clock.read();
         let known = state.boots.iter().position(|boot| *boot == reading.boot);
-        let era = known.unwrap_or_else(|| {
-            state.boots.push(reading.boot);
-            state.boots.len() - 1
-        });
-        Instant {
-            era: era as u32 + 1,
+        let era = known.unwrap_or(state.boots.len());
+        let now = Instant {
+            era: u32::try_from(era).unwrap_or(u32::MAX - 1) + 1,
             tick: reading.tick,
             wall: reading.wall,
-        }
+        };
+        (now, known.is_none().then_some(reading.boot))
     }
 }
 
 impl Store for Memory {
     fn transact(&mut self, picks: &Footprint, _: Sync, decide: Decide<'_>) -> Result<Outcome, Fault> {
         let mut state = self.state();
-        let now = self.shared.now(&mut state);
-        let world = load::load(&mut *state, picks, now)?;
+        let (now, new_boot) = self.shared.now(&state);
+        state.boots.extend(new_boot);
+        let base = state.base();
+        let world = load::load(&mut *state, base, picks, now)?;
         if let Some(entries) = world.answered {
             return Ok(Outcome::Repeated(entries));
         }
@@ -106,8 +108,9 @@ impl Store for Memory {
 
     fn look(&mut self, picks: &Footprint) -> Result<(World, Instant), Fault> {
         let mut state = self.state();
-        let now = self.shared.now(&mut state);
-        Ok((load::load(&mut *state, picks, now)?, now))
+        let (now, _) = self.shared.now(&state);
+        let base = state.base();
+        Ok((load::load(&mut *state, base, picks, now)?, now))
     }
 
     fn journal(&mut self, after: Seq, limit: usize, only: &Only) -> Result<Vec<Entry>, Fault> {
@@ -135,33 +138,52 @@ impl Store for Memory {
 
     fn touch(&mut self, leases: &[(Lease, Fence)], until: Span) -> Result<Vec<bool>, Fault> {
         let mut state = self.state();
-        let now = self.shared.now(&mut state);
+        let (now, new_boot) = self.shared.now(&state);
         let touched = leases.iter().map(|(lease, fence)| {
-            let pushed = Until {
-                fence: *fence,
-                touched: now,
-                until: now.plus(until),
-            };
-            match state.world.leases.get(lease) {
-                Some(held) if held.fence != *fence => false,
-                None if *fence != Fence(0) => false,
-                _ => {
+            let held = state.world.leases.get(lease).copied();
+            let pushed = new_boot.is_none().then(|| load::pushed(held, *fence, now, until));
+            match pushed.flatten() {
+                Some(pushed) => {
                     state.world.leases.insert(lease.clone(), pushed);
                     true
                 }
+                None => false,
             }
         });
         Ok(touched.collect())
     }
 }
 
-impl Source for State {
-    fn base(&mut self) -> Result<(Seq, Fence, Halt), Fault> {
-        Ok((self.world.head, self.world.fence, self.world.halt.clone()))
+impl State {
+    fn base(&self) -> load::Base {
+        (self.world.head, self.world.fence, self.world.halt.clone())
     }
 
-    fn claim(&mut self, id: &SessId) -> Result<Option<Claim>, Fault> {
-        Ok(self.world.claims.get(id).cloned())
+    /// Of each process in this chain the first claim that has ended and was no human's.
+    fn ended_of(&self, chain: &[Process]) -> Vec<SessId> {
+        let of = |process: &Process| {
+            let ended = |claim: &&Claim| {
+                claim.is_terminal() && !claim.human && claim.owner.process.as_ref() == Some(process)
+            };
+            self.world
+                .claims
+                .values()
+                .find(ended)
+                .map(|claim| claim.id.clone())
+        };
+        chain.iter().filter_map(of).collect()
+    }
+}
+
+impl Source for State {
+    fn claim(&mut self, id: &SessId) -> Result<Option<Whole>, Fault> {
+        let world = &self.world;
+        let whole = |claim: &Claim| Whole {
+            lease: world.leases.get(&Lease::Claim(id.clone())).copied(),
+            work: world.works.get(&claim.work).cloned(),
+            claim: claim.clone(),
+        };
+        Ok(world.claims.get(id).map(whole))
     }
 
     fn claims(&mut self, which: Claims<'_>) -> Result<Vec<SessId>, Fault> {
@@ -184,13 +206,17 @@ impl Source for State {
             Claims::Since(_) => since.contains(&claim.id),
             Claims::All => true,
         };
-        Ok(self
+        let mut ids: Vec<SessId> = self
             .world
             .claims
             .values()
             .filter(wanted)
             .map(|claim| claim.id.clone())
-            .collect())
+            .collect();
+        if let Claims::OwnedBy(caller) = which {
+            ids.extend(self.ended_of(&caller.chain));
+        }
+        Ok(ids)
     }
 
     fn ids(&mut self, prefix: &str) -> Result<Vec<SessId>, Fault> {
@@ -206,13 +232,17 @@ impl Source for State {
         Ok(self.world.leases.get(lease).copied())
     }
 
-    fn locks(&mut self, which: Locks<'_>) -> Result<Vec<Lock>, Fault> {
+    fn locks(&mut self, which: Locks<'_>) -> Result<Vec<(Lock, Option<Until>)>, Fault> {
         let wanted = |lock: &&Lock| match &which {
             Locks::Touching(path) => path.starts_with(&lock.path) || lock.path.starts_with(path),
             Locks::Of(holder) => lock.holder == **holder,
             Locks::All => true,
         };
-        Ok(self.world.locks.values().filter(wanted).cloned().collect())
+        let leased = |lock: &Lock| {
+            let lease = Lease::Lock(lock.path.key().to_owned());
+            (lock.clone(), self.world.leases.get(&lease).copied())
+        };
+        Ok(self.world.locks.values().filter(wanted).map(leased).collect())
     }
 
     fn gate(&mut self, id: &GateId) -> Result<Option<Gate>, Fault> {
@@ -287,9 +317,4 @@ impl Source for State {
         let under = |entry: &&Entry| entry.key.as_deref() == Some(key);
         Ok(self.journal.iter().filter(under).cloned().collect())
     }
-}
-
-/// Whether two scopes may meet, cheaply: too often rather than too seldom.
-pub fn may_meet(a: &Scope, b: &Scope) -> bool {
-    a.additions().any(|x| b.additions().any(|y| x.may_overlap(y)))
 }

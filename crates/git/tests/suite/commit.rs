@@ -148,7 +148,13 @@ fn a_folder_that_took_a_files_place_carries_no_stranger_along() {
     write(&world.main.join("x/mine"), "1");
     write(&world.main.join("x/theirs"), "2");
     let door = world.door();
-    door.commit(&paths(&["x", "x/mine"]), &message("folder")).unwrap();
+    let tree = door.tree_of(&paths(&["x", "x/mine"])).unwrap();
+    assert_eq!(
+        door.commit(&paths(&["x", "x/mine"]), &message("folder"))
+            .unwrap()
+            .tree,
+        tree
+    );
     assert_eq!(committed(&world), paths(&["x", "x/mine"]));
     assert!(
         door.status()
@@ -244,6 +250,25 @@ fn a_hook_that_reformats_and_stages_leaves_nothing_staged_behind() {
 }
 
 #[test]
+fn a_hook_that_runs_into_the_lock_of_its_own_commit_has_refused() {
+    let world = World::new();
+    world.hook(
+        "pre-commit",
+        "echo run >> ../count; unset GIT_INDEX_FILE; git add a.txt || exit 1",
+    );
+    write(&world.main.join("a.txt"), "two\n");
+    let refused = world
+        .door()
+        .commit(&paths(&["a.txt"]), &message("no"))
+        .unwrap_err();
+    assert!(
+        matches!(refused.kind(), Kind::HookRefused { output, .. } if output.contains("index.lock")),
+        "{refused}"
+    );
+    assert_eq!(fs::read_to_string(world.path.join("count")).unwrap(), "run\n");
+}
+
+#[test]
 fn a_key_that_refuses_is_named() {
     let world = World::new();
     world.git(&world.main, &["config", "commit.gpgSign", "true"]);
@@ -309,7 +334,7 @@ fn the_tree_of_nothing_is_the_tree_of_the_last_commit_whatever_is_staged() {
     let left = fs::read_dir(world.main.join(".git")).unwrap();
     assert!(
         left.flatten()
-            .all(|f| !f.file_name().to_string_lossy().starts_with("brain-")),
+            .all(|f| !f.file_name().to_string_lossy().starts_with("brain-index")),
         "nothing is left over"
     );
 }

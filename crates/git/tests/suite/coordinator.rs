@@ -438,3 +438,52 @@ fn a_shallow_clone_and_packed_refs_work_behind_the_door() {
     assert_eq!(world.oid(&shallow, "HEAD"), made.oid);
     world.git(&shallow, &["fsck"]);
 }
+
+#[test]
+fn a_repository_of_long_names_works_behind_the_door() {
+    let world = World::empty();
+    fs::create_dir(&world.main).unwrap();
+    world.git(&world.main, &["init", "-q", "--object-format=sha256"]);
+    let door = world.coordinator_at(&world.main);
+    write(&world.main.join("a"), "x");
+    let first = door
+        .commit_as(&paths(&["a"]), &message("first"), &signature(1))
+        .unwrap();
+    assert_eq!(first.oid.as_str().len(), 64);
+    let opening = Opening {
+        commit: Some(first.oid),
+        ..Opening::default()
+    };
+    write(&world.main.join("b"), "x");
+    door.commit_as(&paths(&["b"]), &message("second"), &signature(2))
+        .unwrap();
+    assert_eq!(door.audit(&opening).unwrap().changes.len(), 1);
+    assert_eq!(world.git(&world.main, &["status", "--porcelain"]), "");
+}
+
+#[test]
+fn files_and_folders_that_trade_places_are_committed() {
+    let world = World::new();
+    world.commit(&world.main, "file", "x");
+    world.commit(&world.main, "folder/in", "x");
+    let tree = world.path.join("w1");
+    let door = world.coordinator_at(&world.main);
+    let door = door
+        .worktree_add(&tree, "w1", &world.oid(&world.main, "HEAD"))
+        .unwrap();
+    fs::remove_file(tree.join("file")).unwrap();
+    fs::remove_dir_all(tree.join("folder")).unwrap();
+    write(&tree.join("file/in"), "x");
+    write(&tree.join("folder"), "x");
+    let mine = paths(&["file", "file/in", "folder", "folder/in"]);
+    let made = door.commit_as(&mine, &message("trade"), &signature(1)).unwrap();
+    let listed = world.git(&tree, &["ls-tree", "-r", "--name-only", "HEAD"]);
+    assert_eq!(listed, "a.txt\nfile/in\nfolder");
+    assert_eq!(door.status().unwrap().entries, []);
+    let landing = door
+        .plan_merge(&made.oid, "main", &message("m"), &signature(1))
+        .unwrap();
+    door.land(&landing).unwrap();
+    assert_eq!(world.git(&world.main, &["status", "--porcelain"]), "");
+    assert!(world.main.join("file/in").exists());
+}

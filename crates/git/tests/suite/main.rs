@@ -6,6 +6,7 @@ mod audit;
 mod commit;
 mod coordinator;
 mod land;
+mod races;
 mod refusals;
 mod remote;
 mod repository;

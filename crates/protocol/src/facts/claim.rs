@@ -358,6 +358,32 @@ pub struct Landing {
     pub done: bool,
 }
 
+/// A map whose keys are no plain text, as a list of pairs.
+mod pairs {
+    use std::collections::BTreeMap;
+
+    use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+    pub fn serialize<K, V, S>(map: &BTreeMap<K, V>, serializer: S) -> Result<S::Ok, S::Error>
+    where
+        K: Serialize,
+        V: Serialize,
+        S: Serializer,
+    {
+        serializer.collect_seq(map)
+    }
+
+    pub fn deserialize<'de, K, V, D>(deserializer: D) -> Result<BTreeMap<K, V>, D::Error>
+    where
+        K: Deserialize<'de> + Ord,
+        V: Deserialize<'de>,
+        D: Deserializer<'de>,
+    {
+        let pairs = Vec::<(K, V)>::deserialize(deserializer)?;
+        Ok(pairs.into_iter().collect())
+    }
+}
+
 /// A session's hold on a scope.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct Claim {
@@ -422,7 +448,8 @@ pub struct Claim {
     pub rights: BTreeSet<Right>,
     /// The gate that it waits at.
     pub waiting: Option<GateId>,
-    /// Its own pauses.
+    /// Its own pauses, stored as pairs: a key in JSON is plain text, which does not tell who from who.
+    #[serde(with = "pairs")]
     pub pauses: BTreeMap<Pauser, String>,
     /// Its own stretches of waiting and pausing.
     pub suspensions: Vec<Suspension>,
@@ -444,12 +471,19 @@ impl Claim {
         self.end.is_some()
     }
 
+    /// Whether it is a domain: by its level, or by its kind alone.
+    pub fn is_domain(&self) -> bool {
+        self.satellite_level == Level::Domain || self.satellite_type == Kind::Domain
+    }
+
+    /// Whether it may launch others: a leaf launches nothing.
+    pub fn may_have_children(&self) -> bool {
+        self.kind_of == ClaimType::Pilot || self.is_domain()
+    }
+
     /// What its close demands.
     pub fn tier(&self) -> Tier {
-        if self.satellite_level == Level::Domain
-            || self.kind_of == ClaimType::Pilot
-            || self.satellite_type == Kind::Domain
-        {
+        if self.may_have_children() {
             Tier::Orchestrated
         } else if matches!(self.satellite_type, Kind::Code | Kind::Test) {
             Tier::Validated

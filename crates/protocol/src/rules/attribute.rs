@@ -282,6 +282,7 @@ mod tests {
                     zones: Zones::new(&ZoneLists::default(), false, &[], Fold::Exact).unwrap(),
                     kerneluser: true,
                     fails_max: 3,
+                    exit_is_enough: Vec::new(),
                     stale_grace: Span::from_ms(1_000_000),
                     fold: Fold::Exact,
                     digest: String::new(),

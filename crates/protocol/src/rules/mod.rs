@@ -207,6 +207,7 @@ fn stops(command: &Command) -> bool {
         | Command::RecordLanding { .. }
         | Command::FinishClose { .. }
         | Command::StartRun(_)
+        | Command::TakeRun { .. }
         | Command::BeginAttempt { .. }
         | Command::RecordRunLanding { .. } => true,
         Command::ReapClaims { .. }
@@ -223,7 +224,6 @@ fn stops(command: &Command) -> bool {
         | Command::Thaw
         | Command::SendSignal { .. }
         | Command::AckSignals { .. }
-        | Command::TakeRun { .. }
         | Command::EndAttempt { .. }
         | Command::JudgeAttempt { .. }
         | Command::AskPhase { .. }

@@ -6,10 +6,14 @@ use std::time::{Duration, Instant as Stopwatch};
 use rusqlite::config::DbConfig;
 use rusqlite::{Connection, ErrorCode, OpenFlags};
 
+use super::SqliteOptions;
 use crate::Fault;
 
 /// The pause between two tries for the write turn, constant so that nobody starves (R23).
 const PAUSE: Duration = Duration::from_micros(700);
+
+/// How many statements stay prepared: all that there are.
+const STATEMENTS: usize = 128;
 
 /// The write-ahead log is folded back above this many bytes: 64 frames of 4 KiB (R24).
 const LOG_MOST: u64 = 64 * 4120;
@@ -27,6 +31,7 @@ pub fn open(path: &Path, create: bool, deadline: Duration) -> Result<Connection,
     connection
         .execute_batch("PRAGMA wal_autocheckpoint = 0")
         .map_err(fault)?;
+    connection.set_prepared_statement_cache_capacity(STATEMENTS);
     let mode: String = if create {
         connection
             .query_row("PRAGMA journal_mode = WAL", [], |row| row.get(0))
@@ -87,32 +92,39 @@ pub fn identity(path: &Path) -> Result<(u64, u64), Fault> {
 }
 
 /// Refuses file systems on which locks or shared memory do not hold between machines (R21).
-pub fn refuse_network(path: &Path) -> Result<(), Fault> {
-    #[cfg(target_os = "linux")]
-    {
-        const BAD: [(u64, &str); 9] = [
-            (0x6969, "NFS"),
-            (0xFF53_4D42, "CIFS"),
-            (0xFE53_4D42, "SMB2"),
-            (0x517B, "SMB"),
-            (0x0102_1997, "9p"),
-            (0x6573_5546, "FUSE"),
-            (0x00C3_6400, "Ceph"),
-            (0x5346_414F, "AFS"),
-            (0x786F_4256, "a shared folder of VirtualBox"),
-        ];
-        if let Ok(stat) = rustix::fs::statfs(path) {
-            let kind = stat.f_type as u64 & 0xFFFF_FFFF;
-            if let Some((_, name)) = BAD.iter().find(|(bad, _)| *bad == kind) {
-                return Err(Fault::Filesystem {
-                    path: path.to_owned(),
-                    kind: (*name).to_owned(),
-                });
-            }
-        }
+pub fn refuse_network(path: &Path, options: &SqliteOptions) -> Result<(), Fault> {
+    const BAD: [(u64, &str); 9] = [
+        (0x6969, "NFS"),
+        (0xFF53_4D42, "CIFS"),
+        (0xFE53_4D42, "SMB2"),
+        (0x517B, "SMB"),
+        (0x0102_1997, "9p"),
+        (0x6573_5546, "FUSE"),
+        (0x00C3_6400, "Ceph"),
+        (0x5346_414F, "AFS"),
+        (0x786F_4256, "a shared folder of VirtualBox"),
+    ];
+    let kind = (options.filesystem)(path);
+    match BAD.iter().find(|(bad, _)| Some(*bad) == kind) {
+        Some((_, name)) => Err(Fault::Filesystem {
+            path: path.to_owned(),
+            kind: (*name).to_owned(),
+        }),
+        None => Ok(()),
     }
-    let _ = path;
-    Ok(())
+}
+
+/// The number by which the kernel names the file system of a path.
+#[cfg(target_os = "linux")]
+pub fn filesystem(path: &Path) -> Option<u64> {
+    let stat = rustix::fs::statfs(path).ok()?;
+    Some(stat.f_type as u64 & 0xFFFF_FFFF)
+}
+
+/// Elsewhere no such number tells a network apart.
+#[cfg(not(target_os = "linux"))]
+pub fn filesystem(_: &Path) -> Option<u64> {
+    None
 }
 
 /// Turns SQLite's words into ours.

@@ -13,7 +13,7 @@ use protocol::facts::claim::Fence;
 use protocol::facts::span::Span;
 use protocol::facts::time::Instant;
 use protocol::world::{Footprint, Lease, World};
-use rusqlite::{Connection, params};
+use rusqlite::{Connection, Row, params};
 
 use crate::clock::Clock;
 use crate::load;
@@ -29,6 +29,8 @@ pub struct SqliteOptions {
     pub clock: Clock,
     /// For how long a command tries while others write.
     pub deadline: Duration,
+    /// What the kernel calls the file system of a path; tests put another in its place (R21).
+    pub filesystem: fn(&Path) -> Option<u64>,
 }
 
 impl Default for SqliteOptions {
@@ -36,6 +38,7 @@ impl Default for SqliteOptions {
         SqliteOptions {
             clock: Clock::System,
             deadline: Duration::from_secs(10),
+            filesystem: connect::filesystem,
         }
     }
 }
@@ -46,6 +49,7 @@ pub struct Sqlite {
     path: PathBuf,
     file: (u64, u64),
     options: SqliteOptions,
+    level: Option<Sync>,
 }
 
 impl Sqlite {
@@ -55,10 +59,12 @@ impl Sqlite {
     ///
     /// [`Fault::Filesystem`] on a network file system, [`Fault::Disk`] where nothing can be written.
     pub fn create(path: &Path, options: SqliteOptions) -> Result<Sqlite, Fault> {
-        connect::refuse_network(path.parent().unwrap_or(path))?;
+        let folder = path.parent().filter(|it| !it.as_os_str().is_empty());
+        connect::refuse_network(folder.unwrap_or(Path::new(".")), &options)?;
         let connection = connect::open(path, true, options.deadline)?;
-        schema::migrate(&connection, path)?;
-        Sqlite::over(connection, path, options)
+        schema::migrate(&connection, path, options.deadline)?;
+        let file = connect::identity(path)?;
+        Ok(Sqlite::over(connection, path, file, options))
     }
 
     /// Opens a store that is there.
@@ -67,23 +73,46 @@ impl Sqlite {
     ///
     /// [`Fault::Missing`], [`Fault::TooNew`], [`Fault::Filesystem`], [`Fault::Damaged`].
     pub fn open(path: &Path, options: SqliteOptions) -> Result<Sqlite, Fault> {
-        if !path.exists() {
-            return Err(Fault::Missing(path.to_owned()));
-        }
-        connect::refuse_network(path)?;
+        // Taken before and after: a file that is replaced in between is not the one that was opened.
+        let file = connect::identity(path).map_err(|_| Fault::Missing(path.to_owned()))?;
+        connect::refuse_network(path, &options)?;
         let connection = connect::open(path, false, options.deadline)?;
         schema::check(&connection, path)?;
-        Sqlite::over(connection, path, options)
+        let it = Sqlite::over(connection, path, file, options);
+        it.same_file()?;
+        Ok(it)
     }
 
-    fn over(connection: Connection, path: &Path, options: SqliteOptions) -> Result<Sqlite, Fault> {
-        let file = connect::identity(path)?;
-        Ok(Sqlite {
+    fn over(connection: Connection, path: &Path, file: (u64, u64), options: SqliteOptions) -> Sqlite {
+        Sqlite {
             connection,
             path: path.to_owned(),
             file,
             options,
-        })
+            level: None,
+        }
+    }
+
+    /// Begins a new epoch: every fence from now on is larger than any that was ever shown before, also by
+    /// what was lost when an older copy of the store was put back (R8).
+    ///
+    /// # Errors
+    ///
+    /// As [`Store::transact`].
+    pub fn raise_epoch(&mut self) -> Result<Fence, Fault> {
+        self.same_file()?;
+        self.begin_writing(Sync::Full)?;
+        let raised = self.read_base().and_then(|read| {
+            let fence = read.base.1.next_epoch();
+            let fault = self.fault("raising the epoch");
+            self.connection
+                .execute("UPDATE state SET fence = ?1", [fence.0 as i64])
+                .map_err(&fault)?;
+            self.connection.execute_batch("COMMIT").map_err(&fault)?;
+            Ok(fence)
+        });
+        self.roll_back();
+        raised
     }
 
     /// Refuses to go on when the file under our feet was replaced or removed (R29).
@@ -99,23 +128,40 @@ impl Sqlite {
         move |error| connect::fault(doing, &path, deadline, error)
     }
 
-    /// Reads the clock; a boot that the store has not met yet has the next era, which a writer notes.
-    fn now(&self) -> Result<(Instant, Option<String>), Fault> {
-        let reading = self.options.clock.read();
-        let mut boots = self
+    /// Reads what every look begins with, then the clock. It is the first statement of a transaction, so
+    /// nothing that is looked at was written after the time that is read here.
+    ///
+    /// A boot that the store has not met yet has the next era, which only a command notes.
+    fn read_base(&self) -> Result<Read, Fault> {
+        let boot = self.options.clock.read().boot;
+        let fault = self.fault("reading the clock");
+        let mut statement = self
             .connection
-            .prepare_cached("SELECT (SELECT era FROM boot WHERE id = ?1), (SELECT max(era) FROM boot)")
-            .map_err(self.fault("reading the clock"))?;
-        let (known, last): (Option<u32>, Option<u32>) = boots
-            .query_row([&reading.boot], |row| Ok((row.get(0)?, row.get(1)?)))
-            .map_err(self.fault("reading the clock"))?;
-        let era = known.unwrap_or_else(|| last.unwrap_or(0) + 1);
+            .prepare_cached(
+                "SELECT (SELECT max(seq) FROM journal), fence, halt, (SELECT era FROM boot WHERE id = ?1), \
+                 (SELECT max(era) FROM boot) FROM state",
+            )
+            .map_err(&fault)?;
+        let row = |row: &Row<'_>| {
+            let head: Option<i64> = row.get(0)?;
+            let (fence, halt): (i64, String) = (row.get(1)?, row.get(2)?);
+            let (known, last): (Option<u32>, Option<u32>) = (row.get(3)?, row.get(4)?);
+            Ok((head.unwrap_or(0), fence, halt, known, last))
+        };
+        let (head, fence, halt, known, last) = statement.query_row([&boot], row).map_err(&fault)?;
+        let reading = self.options.clock.read();
         let now = Instant {
-            era,
+            era: known.unwrap_or_else(|| last.unwrap_or(0) + 1),
             tick: reading.tick,
             wall: reading.wall,
         };
-        Ok((now, known.is_none().then_some(reading.boot)))
+        let base = (
+            head as Seq,
+            Fence(fence as u64),
+            source::parse(&self.path, &halt)?,
+        );
+        let new_boot = known.is_none().then_some(boot);
+        Ok(Read { base, now, new_boot })
     }
 
     /// Ends the transaction that stands, if one does, without its changes.
@@ -126,18 +172,22 @@ impl Sqlite {
         }
     }
 
-    fn transact_once(&mut self, picks: &Footprint, decide: Decide<'_>) -> Result<Outcome, Fault> {
-        let (now, new_boot) = self.now()?;
-        if let Some(boot) = new_boot {
-            write::note_boot(&self.connection, &boot, now.era).map_err(self.fault("noting the boot"))?;
+    /// Decides and writes inside the transaction that stands; says whether anything was written.
+    fn transact_once(&mut self, picks: &Footprint, decide: Decide<'_>) -> Result<(Outcome, bool), Fault> {
+        let Read { base, now, new_boot } = self.read_base()?;
+        if let Some(boot) = &new_boot {
+            // Once per boot, by the first command, with all others waiting for their turn behind it (R30).
+            schema::quick_check(&self.connection, &self.path)?;
+            write::note_boot(&self.connection, boot, now.era).map_err(self.fault("noting the boot"))?;
         }
-        let mut world = load::load(self, picks, now)?;
+        let noted = new_boot.is_some();
+        let mut world = load::load(self, base, picks, now)?;
         if let Some(entries) = world.answered.take() {
-            return Ok(Outcome::Repeated(entries));
+            return Ok((Outcome::Repeated(entries), noted));
         }
         let decided = match decide(&world, now) {
             Ok(decided) => decided,
-            Err(refusal) => return Ok(Outcome::Refused(refusal)),
+            Err(refusal) => return Ok((Outcome::Refused(refusal), noted)),
         };
         let mut entries = Vec::with_capacity(decided.events.len());
         for event in decided.events {
@@ -154,48 +204,51 @@ impl Sqlite {
         }
         write::journal(&self.connection, &entries).map_err(self.fault("writing the journal"))?;
         write::facts(&self.connection, &world).map_err(self.fault("writing facts"))?;
-        Ok(Outcome::Committed(entries))
+        let wrote = noted || !entries.is_empty();
+        Ok((Outcome::Committed(entries), wrote))
     }
 
-    fn begin_writing(&self, sync: Sync) -> Result<(), Fault> {
-        let level = match sync {
-            Sync::Full => "FULL",
-            Sync::Relaxed => "NORMAL",
-        };
+    fn begin_writing(&mut self, sync: Sync) -> Result<(), Fault> {
+        if self.level != Some(sync) {
+            let level = match sync {
+                Sync::Full => "PRAGMA synchronous = FULL",
+                Sync::Relaxed => "PRAGMA synchronous = NORMAL",
+            };
+            let set = self.connection.execute_batch(level);
+            set.map_err(self.fault("choosing how durable an answer is"))?;
+            self.level = Some(sync);
+        }
         self.connection
-            .execute_batch(&format!("PRAGMA synchronous = {level}; BEGIN IMMEDIATE"))
+            .execute_batch("BEGIN IMMEDIATE")
             .map_err(self.fault("waiting for its turn to write"))
     }
+}
 
-    /// Whether another boot of the machine began since the last write: then the file is looked over once (R30).
-    fn is_first_of_boot(&self) -> Result<bool, Fault> {
-        Ok(self.now()?.1.is_some())
-    }
+/// What every look begins with, and when.
+struct Read {
+    base: load::Base,
+    now: Instant,
+    /// The boot, where the store has not met it yet.
+    new_boot: Option<String>,
 }
 
 impl Store for Sqlite {
     fn transact(&mut self, picks: &Footprint, sync: Sync, decide: Decide<'_>) -> Result<Outcome, Fault> {
         self.same_file()?;
-        if self.is_first_of_boot()? {
-            schema::quick_check(&self.connection, &self.path)?;
-        }
         self.begin_writing(sync)?;
-        let outcome = self.transact_once(picks, decide);
-        match &outcome {
-            Ok(Outcome::Committed(_)) => {
-                let committed = self
-                    .connection
-                    .execute_batch("COMMIT")
-                    .map_err(self.fault("committing"));
-                if committed.is_err() {
-                    self.roll_back();
-                }
-                committed?;
-                connect::keep_log_short(&mut self.connection, &self.path, self.options.deadline);
+        let answer = self.transact_once(picks, decide).and_then(|(outcome, wrote)| {
+            if wrote {
+                let committed = self.connection.execute_batch("COMMIT");
+                committed.map_err(self.fault("committing"))?;
             }
-            Ok(Outcome::Repeated(_) | Outcome::Refused(_)) | Err(_) => self.roll_back(),
+            Ok((outcome, wrote))
+        });
+        self.roll_back();
+        let (outcome, wrote) = answer?;
+        if wrote {
+            connect::keep_log_short(&mut self.connection, &self.path, self.options.deadline);
         }
-        outcome
+        Ok(outcome)
     }
 
     fn look(&mut self, picks: &Footprint) -> Result<(World, Instant), Fault> {
@@ -204,8 +257,8 @@ impl Store for Sqlite {
             .execute_batch("BEGIN")
             .map_err(self.fault("beginning to read"))?;
         let looked = self
-            .now()
-            .and_then(|(now, _)| Ok((load::load(self, picks, now)?, now)));
+            .read_base()
+            .and_then(|read| Ok((load::load(self, read.base, picks, read.now)?, read.now)));
         self.roll_back();
         looked
     }
@@ -213,22 +266,30 @@ impl Store for Sqlite {
     fn journal(&mut self, after: Seq, limit: usize, only: &Only) -> Result<Vec<Entry>, Fault> {
         self.same_file()?;
         let fault = self.fault("reading the journal");
-        let mut statement = self
-            .connection
-            .prepare_cached(
-                "SELECT data FROM journal WHERE seq > ?1 AND (?2 IS NULL OR claim = ?2) \
-                 AND (?3 IS NULL OR wall >= ?3) ORDER BY seq LIMIT ?4",
-            )
-            .map_err(&fault)?;
-        let claim = only.claim.as_ref().map(|id| id.as_str());
-        let limit = i64::try_from(limit).unwrap_or(i64::MAX);
+        // One statement each, so that either has its index.
+        let sql = match only.claim {
+            None => {
+                "SELECT data FROM journal WHERE seq > ?1 AND wall >= ?2 AND ?3 IS NULL ORDER BY seq LIMIT ?4"
+            }
+            Some(_) => {
+                "SELECT data FROM journal WHERE seq > ?1 AND wall >= ?2 AND claim = ?3 ORDER BY seq LIMIT ?4"
+            }
+        };
+        let mut statement = self.connection.prepare_cached(sql).map_err(&fault)?;
+        let (claim, since) = (
+            only.claim.as_ref().map(|id| id.as_str()),
+            only.since_wall.unwrap_or(i64::MIN),
+        );
+        let (after, limit) = (
+            i64::try_from(after).unwrap_or(i64::MAX),
+            i64::try_from(limit).unwrap_or(i64::MAX),
+        );
         let rows = statement
-            .query_map(params![after as i64, claim, only.since_wall, limit], |row| {
-                row.get::<_, String>(0)
-            })
+            .query_map(params![after, since, claim, limit], |row| row.get::<_, String>(0))
             .map_err(&fault)?;
-        rows.map(|row| source::parse(&self.path, &row.map_err(&fault)?))
-            .collect()
+        // Read to the end before any is parsed: no read transaction outlives the reading (R27).
+        let texts = rows.collect::<rusqlite::Result<Vec<String>>>().map_err(&fault)?;
+        texts.iter().map(|text| source::parse(&self.path, text)).collect()
     }
 
     fn wait(&mut self, after: Seq, at_most: Duration) -> Result<Seq, Fault> {
@@ -269,21 +330,38 @@ impl Store for Sqlite {
         // A renewal waits for nobody: what is lost by it is a little of a lease.
         connect::clear_busy_handler(&mut self.connection).map_err(&renewing)?;
         let begun = self.begin_writing(Sync::Relaxed);
-        let touched = begun.and_then(|()| {
-            let (now, _) = self.now()?;
-            let until = now.plus(until);
-            let pushed =
-                write::touch(&self.connection, leases, now, until).map_err(self.fault("renewing"))?;
-            self.connection
-                .execute_batch("COMMIT")
-                .map_err(self.fault("renewing"))?;
-            Ok(pushed)
-        });
+        let touched = begun.and_then(|()| self.push(leases, until));
         self.roll_back();
         connect::set_busy_handler(&mut self.connection, self.options.deadline).map_err(&renewing)?;
         match touched {
             Err(Fault::Busy { .. }) => Ok(none()),
             other => other,
         }
+    }
+}
+
+impl Sqlite {
+    /// Pushes leases on inside the transaction that stands, and commits.
+    ///
+    /// In a boot that no command has noted yet there is no era to write down, and every lease has run out.
+    fn push(&mut self, leases: &[(Lease, Fence)], by: Span) -> Result<Vec<bool>, Fault> {
+        let Read { now, new_boot, .. } = self.read_base()?;
+        if new_boot.is_some() {
+            return Ok(leases.iter().map(|_| false).collect());
+        }
+        let mut answers = Vec::with_capacity(leases.len());
+        for (lease, fence) in leases {
+            let held = load::Source::lease(self, lease)?;
+            let pushed = load::pushed(held, *fence, now, by);
+            if let Some(pushed) = pushed.filter(|pushed| held != Some(*pushed)) {
+                write::write_lease(&self.connection, lease, &pushed).map_err(self.fault("renewing"))?;
+            }
+            answers.push(pushed.is_some());
+        }
+        self.connection
+            .execute_batch("COMMIT")
+            .map_err(self.fault("renewing"))?;
+        connect::keep_log_short(&mut self.connection, &self.path, self.options.deadline);
+        Ok(answers)
     }
 }

@@ -20,8 +20,8 @@ const SQLITE_LEAST: i32 = 3_051_003;
 const SCHEMA: &str = include_str!("schema.sql");
 
 /// Makes or brings up to date, in one exclusive transaction (R31).
-pub fn migrate(connection: &Connection, path: &Path) -> Result<(), Fault> {
-    let fault = |error| fault("making the store", path, Duration::ZERO, error);
+pub fn migrate(connection: &Connection, path: &Path, deadline: Duration) -> Result<(), Fault> {
+    let fault = |error| fault("making the store", path, deadline, error);
     connection.execute_batch("BEGIN EXCLUSIVE").map_err(fault)?;
     let made = match version(connection).map_err(fault) {
         Ok(0) => {

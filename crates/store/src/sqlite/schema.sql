@@ -19,25 +19,26 @@ INSERT INTO state VALUES (1, 0, '{"standing":null,"stretches":[]}');
 CREATE TABLE claim (
     id TEXT PRIMARY KEY,
     live INTEGER NOT NULL,
+    human INTEGER NOT NULL,
     parent TEXT,
     token TEXT NOT NULL,
     host_session TEXT,
     process TEXT,
+    work TEXT NOT NULL,
     data TEXT NOT NULL
 ) STRICT;
 CREATE INDEX claim_parent ON claim (parent) WHERE parent IS NOT NULL;
 CREATE INDEX claim_token ON claim (token);
 CREATE INDEX claim_live ON claim (live) WHERE live;
 CREATE INDEX claim_host ON claim (host_session) WHERE live AND host_session IS NOT NULL;
-CREATE INDEX claim_process ON claim (process) WHERE live AND process IS NOT NULL;
+CREATE INDEX claim_process ON claim (process, live, human, id) WHERE process IS NOT NULL;
 
--- The entries of live claims and of uncleared work, by their literal components.
+-- The entries of live claims and of uncleared work, by their literal components with case folded.
 CREATE TABLE entry (
     prefix TEXT NOT NULL,
     work INTEGER NOT NULL,
     owner TEXT NOT NULL,
     entry TEXT NOT NULL,
-    folded INTEGER NOT NULL,
     PRIMARY KEY (prefix, work, owner, entry)
 ) STRICT, WITHOUT ROWID;
 CREATE INDEX entry_owner ON entry (owner);
@@ -83,6 +84,10 @@ CREATE TABLE green (key TEXT PRIMARY KEY, total INTEGER NOT NULL) STRICT, WITHOU
 CREATE TABLE lease (
     id TEXT PRIMARY KEY,
     fence INTEGER NOT NULL,
-    touched TEXT NOT NULL,
-    until TEXT NOT NULL
+    touched_era INTEGER NOT NULL,
+    touched_tick INTEGER NOT NULL,
+    touched_wall INTEGER NOT NULL,
+    era INTEGER NOT NULL,
+    tick INTEGER NOT NULL,
+    wall INTEGER NOT NULL
 ) STRICT, WITHOUT ROWID;

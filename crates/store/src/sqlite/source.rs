@@ -1,9 +1,10 @@
 //! Looking facts up in the tables, by index.
 
+use std::collections::BTreeSet;
 use std::path::Path;
 
-use protocol::event::{Entry, Seq};
-use protocol::facts::claim::{Claim, Fence};
+use protocol::event::Entry;
+use protocol::facts::caller::Caller;
 use protocol::facts::gate::Gate;
 use protocol::facts::id::{GateId, RunId, SessId, SigId};
 use protocol::facts::lock::Lock;
@@ -12,14 +13,14 @@ use protocol::facts::run::{PhaseRun, Run};
 use protocol::facts::scope::Scope;
 use protocol::facts::signal::{Address, Signal};
 use protocol::facts::work::{Work, WorkKey};
-use protocol::world::{Halt, Lease, Until};
+use protocol::world::{Lease, Until};
 use rusqlite::{OptionalExtension, Row, ToSql, params};
 use serde::de::DeserializeOwned;
 
 use super::Sqlite;
-use super::write::{addressee, lease_id};
+use super::write::{LEASE, addressee, lease_id, read_lease};
 use crate::Fault;
-use crate::load::{Claims, Gates, Locks, Phases, Runs, Source};
+use crate::load::{self, Claims, Gates, Locks, Phases, Runs, Source, Whole};
 
 const DOING: &str = "reading facts";
 
@@ -79,43 +80,68 @@ impl Sqlite {
 
     /// Owners of stored entries that may meet a scope: those whose literal components lie above or below
     /// one of its own, minus those that a cheap comparison rules out.
-    fn meeting(&self, scope: &Scope, work: bool) -> Result<Vec<String>, Fault> {
-        let mut owners = Vec::new();
-        let exact = "SELECT owner, entry, folded FROM entry WHERE prefix = ?1 AND work = ?2";
-        let below = "SELECT owner, entry, folded FROM entry WHERE prefix >= ?1 AND prefix < ?2 AND work = ?3";
-        let row = |row: &Row<'_>| {
-            Ok((
-                row.get::<_, String>(0)?,
-                row.get::<_, String>(1)?,
-                row.get::<_, bool>(2)?,
-            ))
-        };
-        for mine in scope.additions() {
+    fn meeting(&self, scope: &Scope, work: bool) -> Result<BTreeSet<String>, Fault> {
+        let mut owners = BTreeSet::new();
+        let all = "SELECT owner, entry FROM entry WHERE work = ?1";
+        let exact = "SELECT owner, entry FROM entry WHERE prefix = ?1 AND work = ?2";
+        let below = "SELECT owner, entry FROM entry WHERE prefix >= ?1 AND prefix < ?2 AND work = ?3";
+        let row = |row: &Row<'_>| Ok((row.get::<_, String>(0)?, row.get::<_, String>(1)?));
+        for mine in load::folded(scope) {
             let prefix = mine.literal_prefix();
             let mut found = Vec::new();
-            for above in above_or_at(&prefix) {
-                found.extend(self.rows(exact, params![above, work], row)?);
-            }
-            let (from, to) = if prefix.is_empty() {
-                // Everything: U+10FFFF in UTF-8 sorts last.
-                (String::new(), "\u{10FFFF}".to_owned())
+            if prefix.is_empty() {
+                found.extend(self.rows(all, params![work], row)?);
             } else {
-                (format!("{prefix}/"), format!("{prefix}0"))
-            };
-            found.extend(self.rows(below, params![from, to, work], row)?);
-            for (owner, text, folded) in found {
-                let fold = if folded { Fold::Case } else { Fold::Exact };
+                for above in above_or_at(&prefix) {
+                    found.extend(self.rows(exact, params![above, work], row)?);
+                }
+                let (from, to) = (format!("{prefix}/"), format!("{prefix}0"));
+                found.extend(self.rows(below, params![from, to, work], row)?);
+            }
+            for (owner, text) in found {
+                if owners.contains(&owner) {
+                    continue;
+                }
                 // What does not parse alone may still be part of a scope that meets.
-                let theirs = Scope::parse([&text], fold);
-                let apart = theirs.is_ok_and(|it| !it.additions().any(|it| it.may_overlap(mine)));
+                let theirs = Scope::parse([&text], Fold::Case);
+                let apart = theirs.is_ok_and(|it| !it.additions().any(|it| it.may_overlap(&mine)));
                 if !apart {
-                    owners.push(owner);
+                    owners.insert(owner);
                 }
             }
         }
-        owners.sort();
-        owners.dedup();
         Ok(owners)
+    }
+
+    /// Locks with their leases, by a condition on `k`.
+    fn leased(&self, condition: &str, values: &[&dyn ToSql]) -> Result<Vec<(Lock, Option<Until>)>, Fault> {
+        let sql = format!(
+            "SELECT k.data, {LEASE} FROM lock k LEFT JOIN lease l ON l.id = 'lock:' || k.path WHERE {condition}"
+        );
+        let row = |row: &Row<'_>| Ok((row.get::<_, String>(0)?, read_lease(row, 1)?));
+        let rows = self.rows(&sql, values, row)?;
+        rows.into_iter()
+            .map(|(lock, lease)| Ok((parse(&self.path, &lock)?, lease)))
+            .collect()
+    }
+
+    /// Unended claims that a caller may own, those of its token, and what else tells its nature.
+    fn owned_by(&self, caller: &Caller) -> Result<BTreeSet<SessId>, Fault> {
+        let mut ids = BTreeSet::new();
+        if let Some(token) = &caller.token {
+            ids.extend(self.ids_of("SELECT id FROM claim WHERE token = ?1", params![token.0])?);
+        }
+        if let Some(session) = &caller.host_session {
+            let sql = "SELECT id FROM claim WHERE live AND host_session = ?1";
+            ids.extend(self.ids_of(sql, params![session])?);
+        }
+        for process in &caller.chain {
+            let process = serde_json::to_string(process).unwrap_or_default();
+            let sql = "SELECT id FROM claim WHERE process = ?1 AND live = 1 UNION ALL SELECT min(id) FROM claim \
+                       WHERE process = ?1 AND live = 0 AND human = 0 HAVING count(*) > 0";
+            ids.extend(self.ids_of(sql, params![process])?);
+        }
+        Ok(ids)
     }
 }
 
@@ -127,21 +153,25 @@ fn above_or_at(prefix: &str) -> impl Iterator<Item = &str> {
 }
 
 impl Source for Sqlite {
-    fn base(&mut self) -> Result<(Seq, Fence, Halt), Fault> {
-        let sql = "SELECT (SELECT coalesce(max(seq), 0) FROM journal), fence, halt FROM state";
-        let row = self.one(sql, &[], |row| {
-            Ok((
-                row.get::<_, i64>(0)?,
-                row.get::<_, i64>(1)?,
-                row.get::<_, String>(2)?,
-            ))
-        })?;
-        let (head, fence, halt) = row.unwrap_or_default();
-        Ok((head as Seq, Fence(fence as u64), parse(&self.path, &halt)?))
-    }
-
-    fn claim(&mut self, id: &SessId) -> Result<Option<Claim>, Fault> {
-        self.fact("SELECT data FROM claim WHERE id = ?1", params![id.as_str()])
+    fn claim(&mut self, id: &SessId) -> Result<Option<Whole>, Fault> {
+        let sql = format!(
+            "SELECT c.data, w.data, {LEASE} FROM claim c LEFT JOIN lease l ON l.id = 'claim:' || c.id \
+             LEFT JOIN work w ON w.key = c.work WHERE c.id = ?1"
+        );
+        let row = |row: &Row<'_>| {
+            let (claim, work) = (row.get::<_, String>(0)?, row.get::<_, Option<String>>(1)?);
+            Ok((claim, work, read_lease(row, 2)?))
+        };
+        let whole = self
+            .one(&sql, params![id.as_str()], row)?
+            .map(|(claim, work, lease)| {
+                Ok(Whole {
+                    claim: parse(&self.path, &claim)?,
+                    lease,
+                    work: work.map(|work| parse(&self.path, &work)).transpose()?,
+                })
+            });
+        whole.transpose()
     }
 
     fn claims(&mut self, which: Claims<'_>) -> Result<Vec<SessId>, Fault> {
@@ -154,22 +184,7 @@ impl Source for Sqlite {
                 let owners = self.meeting(scope, false)?;
                 owners.iter().map(|owner| self.sess_id(owner)).collect()
             }
-            Claims::OwnedBy(caller) => {
-                let mut ids = Vec::new();
-                if let Some(token) = &caller.token {
-                    ids.extend(self.ids_of("SELECT id FROM claim WHERE token = ?1", params![token.0])?);
-                }
-                if let Some(host) = &caller.host_session {
-                    let sql = "SELECT id FROM claim WHERE live AND host_session = ?1";
-                    ids.extend(self.ids_of(sql, params![host])?);
-                }
-                for process in &caller.chain {
-                    let sql = "SELECT id FROM claim WHERE live AND process = ?1";
-                    let process = serde_json::to_string(process).unwrap_or_default();
-                    ids.extend(self.ids_of(sql, params![process])?);
-                }
-                Ok(ids)
-            }
+            Claims::OwnedBy(caller) => Ok(self.owned_by(caller)?.into_iter().collect()),
             Claims::Live => self.ids_of("SELECT id FROM claim WHERE live ORDER BY id", &[]),
             Claims::Since(id) => self.ids_of(
                 "SELECT DISTINCT claim FROM journal WHERE claim IS NOT NULL \
@@ -189,53 +204,34 @@ impl Source for Sqlite {
     }
 
     fn lease(&mut self, lease: &Lease) -> Result<Option<Until>, Fault> {
-        let sql = "SELECT fence, touched, until FROM lease WHERE id = ?1";
-        let row = self.one(sql, params![lease_id(lease)], |row| {
-            Ok((
-                row.get::<_, i64>(0)?,
-                row.get::<_, String>(1)?,
-                row.get::<_, String>(2)?,
-            ))
-        })?;
-        let until = row.map(|(fence, touched, until)| {
-            let (touched, until) = (parse(&self.path, &touched)?, parse(&self.path, &until)?);
-            Ok(Until {
-                fence: Fence(fence as u64),
-                touched,
-                until,
-            })
-        });
-        until.transpose()
+        let sql = format!("SELECT {LEASE} FROM lease l WHERE l.id = ?1");
+        let row = self.one(&sql, params![lease_id(lease)], |row| read_lease(row, 0))?;
+        Ok(row.flatten())
     }
 
-    fn locks(&mut self, which: Locks<'_>) -> Result<Vec<Lock>, Fault> {
+    fn locks(&mut self, which: Locks<'_>) -> Result<Vec<(Lock, Option<Until>)>, Fault> {
         match which {
             Locks::Touching(path) => {
                 let mut locks = Vec::new();
                 for above in path.ancestors_or_self() {
-                    locks.extend(self.fact("SELECT data FROM lock WHERE path = ?1", params![above])?);
+                    locks.extend(self.leased("k.path = ?1", params![above])?);
                 }
-                let (from, to) = match path.key() {
-                    "" => (String::from("\u{1}"), "\u{10FFFF}".to_owned()),
-                    key => (format!("{key}/"), format!("{key}0")),
+                let below = match path.key() {
+                    "" => self.leased("k.path > ''", &[])?,
+                    key => self.leased(
+                        "k.path >= ?1 AND k.path < ?2",
+                        params![format!("{key}/"), format!("{key}0")],
+                    )?,
                 };
-                locks.extend(self.facts(
-                    "SELECT data FROM lock WHERE path >= ?1 AND path < ?2",
-                    params![from, to],
-                )?);
+                locks.extend(below);
                 Ok(locks)
             }
             Locks::Of(holder) => {
-                let locks = self.facts(
-                    "SELECT data FROM lock WHERE holder = ?1",
-                    params![holder.as_str()],
-                )?;
-                Ok(locks
-                    .into_iter()
-                    .filter(|lock: &Lock| lock.holder == *holder)
-                    .collect())
+                let mut locks = self.leased("k.holder = ?1", params![holder.as_str()])?;
+                locks.retain(|(lock, _)| lock.holder == *holder);
+                Ok(locks)
             }
-            Locks::All => self.facts("SELECT data FROM lock ORDER BY path", &[]),
+            Locks::All => self.leased("true", &[]),
         }
     }
 

@@ -1,16 +1,19 @@
 //! Writing the journal, the tables' shadow of it, and leases.
 
+use std::collections::BTreeSet;
+
 use protocol::event::Entry;
 use protocol::facts::claim::{Claim, Fence};
 use protocol::facts::gate::About;
-use protocol::facts::path::Fold;
 use protocol::facts::run::Standing;
 use protocol::facts::scope::Scope;
 use protocol::facts::signal::Address;
 use protocol::facts::time::Instant;
 use protocol::world::{Fact, Lease, Until, World};
-use rusqlite::{Connection, params};
+use rusqlite::{Connection, Row, params};
 use serde::Serialize;
+
+use crate::load;
 
 /// A value as it is stored.
 fn json<T: Serialize>(value: &T) -> rusqlite::Result<String> {
@@ -103,17 +106,15 @@ pub fn facts(connection: &Connection, world: &World) -> rusqlite::Result<()> {
                 )?;
             }
             Fact::Work(key) => {
-                run("DELETE FROM entry WHERE owner = ?1 AND work", params![key.0])?;
-                match world.works.get(key) {
-                    Some(work) => {
-                        run(
-                            "INSERT OR REPLACE INTO work (key, data) VALUES (?1, ?2)",
-                            params![key.0, json(work)?],
-                        )?;
-                        write_entries(connection, &work.scope, true, &key.0)?;
-                    }
+                let work = world.works.get(key);
+                match work {
+                    Some(work) => run(
+                        "INSERT OR REPLACE INTO work (key, data) VALUES (?1, ?2)",
+                        params![key.0, json(work)?],
+                    )?,
                     None => run("DELETE FROM work WHERE key = ?1", params![key.0])?,
                 }
+                write_entries(connection, work.map(|work| &work.scope), true, &key.0)?;
             }
             Fact::Run(id) => {
                 let Some(it) = world.runs.get(id) else { continue };
@@ -152,42 +153,53 @@ fn write_claim(connection: &Connection, claim: &Claim) -> rusqlite::Result<()> {
     let process = claim.owner.process.as_ref().map(json).transpose()?;
     let live = !claim.is_terminal();
     let mut upsert = connection.prepare_cached(
-        "INSERT OR REPLACE INTO claim (id, live, parent, token, host_session, process, data) \
-         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)",
+        "INSERT INTO claim (id, live, human, parent, token, host_session, process, work, data) \
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9) ON CONFLICT (id) DO UPDATE SET live = ?2, human = ?3, \
+         parent = ?4, token = ?5, host_session = ?6, process = ?7, work = ?8, data = ?9",
     )?;
     let parent = claim.parent_satellite.as_ref().map(|id| id.as_str());
     let (id, token) = (claim.id.as_str(), &claim.token.0);
     upsert.execute(params![
         id,
         live,
+        claim.human,
         parent,
         token,
         claim.owner.host_session,
         process,
+        claim.work.0,
         json(claim)?
     ])?;
-    connection
-        .prepare_cached("DELETE FROM entry WHERE owner = ?1 AND NOT work")?
-        .execute([id])?;
-    if live {
-        write_entries(connection, &claim.scope, false, id)?;
-    }
-    Ok(())
+    write_entries(connection, live.then_some(&claim.scope), false, id)
 }
 
-fn write_entries(connection: &Connection, scope: &Scope, work: bool, owner: &str) -> rusqlite::Result<()> {
-    let mut insert = connection.prepare_cached(
-        "INSERT OR IGNORE INTO entry (prefix, work, owner, entry, folded) VALUES (?1, ?2, ?3, ?4, ?5)",
-    )?;
-    for entry in scope.additions() {
-        let folded = entry.fold() == Fold::Case;
-        insert.execute(params![
-            entry.literal_prefix(),
-            work,
-            owner,
-            entry.as_str(),
-            folded
-        ])?;
+/// Writes by which entries a claim or a piece of work is found; most changes of a claim leave them as they are.
+fn write_entries(
+    connection: &Connection,
+    scope: Option<&Scope>,
+    work: bool,
+    owner: &str,
+) -> rusqlite::Result<()> {
+    let entries = scope.map(load::folded).unwrap_or_default();
+    let wanted: BTreeSet<(String, String)> = entries
+        .iter()
+        .map(|entry| (entry.literal_prefix(), entry.as_str().to_owned()))
+        .collect();
+    let found: BTreeSet<(String, String)> = connection
+        .prepare_cached("SELECT prefix, entry FROM entry WHERE owner = ?1 AND work = ?2")?
+        .query_map(params![owner, work], |row| Ok((row.get(0)?, row.get(1)?)))?
+        .collect::<rusqlite::Result<_>>()?;
+    for (prefix, entry) in found.difference(&wanted) {
+        connection
+            .prepare_cached(
+                "DELETE FROM entry WHERE prefix = ?1 AND work = ?2 AND owner = ?3 AND entry = ?4",
+            )?
+            .execute(params![prefix, work, owner, entry])?;
+    }
+    for (prefix, entry) in wanted.difference(&found) {
+        connection
+            .prepare_cached("INSERT INTO entry (prefix, work, owner, entry) VALUES (?1, ?2, ?3, ?4)")?
+            .execute(params![prefix, work, owner, entry])?;
     }
     Ok(())
 }
@@ -210,48 +222,42 @@ pub fn lease_id(lease: &Lease) -> String {
     }
 }
 
-fn write_lease(connection: &Connection, lease: &Lease, until: &Until) -> rusqlite::Result<()> {
+/// Writes a lease.
+pub fn write_lease(connection: &Connection, lease: &Lease, until: &Until) -> rusqlite::Result<()> {
+    let (from, to) = (until.touched, until.until);
     connection
-        .prepare_cached("INSERT OR REPLACE INTO lease (id, fence, touched, until) VALUES (?1, ?2, ?3, ?4)")?
+        .prepare_cached("INSERT OR REPLACE INTO lease VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)")?
         .execute(params![
             lease_id(lease),
             until.fence.0 as i64,
-            json(&until.touched)?,
-            json(&until.until)?
+            from.era,
+            from.tick as i64,
+            from.wall,
+            to.era,
+            to.tick as i64,
+            to.wall
         ])
         .map(drop)
 }
 
-/// Pushes leases on that these fences hold; makes deliveries.
-pub fn touch(
-    connection: &Connection,
-    leases: &[(Lease, Fence)],
-    now: Instant,
-    until: Instant,
-) -> rusqlite::Result<Vec<bool>> {
-    let mut push = connection
-        .prepare_cached("UPDATE lease SET touched = ?3, until = ?4 WHERE id = ?1 AND fence = ?2")?;
-    let mut pushed = Vec::with_capacity(leases.len());
-    for (lease, fence) in leases {
-        let rows = push.execute(params![
-            lease_id(lease),
-            fence.0 as i64,
-            json(&now)?,
-            json(&until)?
-        ])?;
-        let fresh = rows == 0 && *fence == Fence(0);
-        if fresh {
-            write_lease(
-                connection,
-                lease,
-                &Until {
-                    fence: *fence,
-                    touched: now,
-                    until,
-                },
-            )?;
-        }
-        pushed.push(rows > 0 || fresh);
-    }
-    Ok(pushed)
+/// The columns of a lease, in the order in which [`read_lease`] takes them.
+pub const LEASE: &str = "l.fence, l.touched_era, l.touched_tick, l.touched_wall, l.era, l.tick, l.wall";
+
+/// Reads the columns of [`LEASE`], which stand from `at` on; nothing where a join found none.
+pub fn read_lease(row: &Row<'_>, at: usize) -> rusqlite::Result<Option<Until>> {
+    let Some(fence) = row.get::<_, Option<i64>>(at)? else {
+        return Ok(None);
+    };
+    let instant = |at: usize| -> rusqlite::Result<Instant> {
+        Ok(Instant {
+            era: row.get(at)?,
+            tick: row.get::<_, i64>(at + 1)? as u64,
+            wall: row.get(at + 2)?,
+        })
+    };
+    Ok(Some(Until {
+        fence: Fence(fence as u64),
+        touched: instant(at + 1)?,
+        until: instant(at + 4)?,
+    }))
 }

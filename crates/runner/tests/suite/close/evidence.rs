@@ -109,6 +109,14 @@ fn o_16_nothing_that_ran_is_never_green() {
 }
 
 #[test]
+fn a_human_called_the_status_of_this_command_enough() {
+    let (mut w, id) = with_work("true");
+    w.policy.exit_is_enough = vec!["true".to_owned()];
+    let result = w.done(&id);
+    assert_eq!((result.status, result.tests.unwrap().report), (Outcome::Ok, None));
+}
+
+#[test]
 fn o_16_an_error_since_nothing_was_there_is_called_so() {
     for script in [
         "echo 'collected 0 items'; echo '=== no tests ran in 0.01s ==='; exit 5",

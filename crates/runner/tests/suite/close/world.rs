@@ -340,13 +340,15 @@ impl World {
 
     pub fn close_as(&mut self, caller: &Caller, ask: &CloseAsk, fuse: Fuse) -> Result<Closed, CloseError> {
         let environment = self.environment();
-        let state = self.path.join("root/.brain/close");
+        let state = self.path.join("root/.brain");
+        let shim = [env!("CARGO_BIN_EXE_runner-attempt").into(), "__attempt".into()];
         let mut door = Door {
             store: &mut self.store,
             caller,
             policy: &self.policy,
             root: &self.root,
             state: &state,
+            shim: &shim,
             environment: Some(&environment),
             settings: &self.settings,
             fuse,
@@ -434,6 +436,7 @@ pub fn policy() -> Policy {
         zones: Zones::new(&ZoneLists::default(), false, &[], Fold::Exact).unwrap(),
         kerneluser: true,
         fails_max: 3,
+        exit_is_enough: Vec::new(),
         stale_grace: Span::from_ms(86_400_000),
         fold: Fold::Exact,
         digest: "policy".to_owned(),

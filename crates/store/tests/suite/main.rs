@@ -1,0 +1,3 @@
+//! The store, from outside.
+
+mod conformance;
