@@ -35,7 +35,6 @@ pub fn of(cx: &Context) -> Result<Ground, Failure> {
     let settings = Settings {
         tests: config.tests.clone(),
         projects: by_repo.collect(),
-        exit_is_enough: config.exit_is_enough.clone(),
         clean: config.evidence == Evidence::Clean,
         push: config.push,
     };

@@ -125,9 +125,11 @@ impl Step<'_, '_> {
             let Some(path) = checkout.logical(&change.path, fold) else {
                 continue; // outside the brain root
             };
-            // A repository inside this one is looked at by itself; git could only commit its name.
+            // A repository inside this one is looked at by itself; git could only commit its name. What is
+            // untracked in `.brain/` is brain's own.
             let inner = change.untracked && change.is_repository();
-            if inner || change.untracked && artifacts.contains(path.as_str()) {
+            let own = change.untracked && path.components().next() == Some(".brain");
+            if inner || own || change.untracked && artifacts.contains(path.as_str()) {
                 continue;
             }
             changes.push(Change {
@@ -289,6 +291,7 @@ impl Step<'_, '_> {
             let entries = self.open(checkout.repository.clone())?.status()?.entries;
             let new = entries.iter().filter(|entry| entry.untracked);
             let paths = new.filter_map(|entry| checkout.logical(&entry.path, self.door.policy.fold));
+            let paths = paths.filter(|path| path.reserved().is_none());
             found.extend(paths.map(|path| path.as_str().to_owned()));
         }
         Ok(found)

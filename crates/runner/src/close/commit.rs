@@ -58,11 +58,7 @@ impl Step<'_, '_> {
             let paths = left_dirty.iter().map(|path| path.display().to_string());
             self.notices.push(Notice::LeftDirty(paths.collect()));
         }
-        Ok(if made {
-            Some(oid)
-        } else {
-            part.own_commit.clone().or(Some(oid))
-        })
+        Ok(made.then_some(oid).or(part.own_commit.clone()))
     }
 
     /// Whoever git knows, at the moment when the close first began: the same twice makes the same commit.

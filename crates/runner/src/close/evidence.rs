@@ -18,7 +18,7 @@ use protocol::rules::who;
 use protocol::world::{Pick, green_key};
 
 use super::audit::{Found, Part};
-use super::run::{Ran, run};
+use super::run::Ran;
 use super::step::{Step, Stop};
 use crate::evidence::{detect, read_file};
 
@@ -198,7 +198,7 @@ impl Step<'_, '_> {
     fn weigh(&mut self, evidence: &Evidence) -> Result<Worth, Stop> {
         let key = green_key(&evidence.repo, &evidence.command);
         let (world, _) = self.door.store.look(&vec![Pick::Green(key.clone())])?;
-        let enough = self.door.settings.exit_is_enough.contains(&evidence.command);
+        let enough = self.door.policy.exit_is_enough.contains(&evidence.command);
         Ok(weigh(evidence, world.greens.get(&key).copied(), enough))
     }
 
@@ -210,9 +210,11 @@ impl Step<'_, '_> {
         self.stay_alive()?;
         let report = tests.report.as_ref().map(|report| folder.join(report));
         let before = report.as_deref().map(stamp);
-        let log = self.door.state.join(format!("{}.log", self.claim.id.as_str()));
-        let Ran { exit, output, took } =
-            run(&tests.run, folder, self.door.environment, &log).map_err(Stop::io("running the tests"))?;
+        let Ran {
+            exit,
+            output,
+            took_ms,
+        } = self.run(&tests.run, folder)?;
         self.act()?;
         // A report that the run has not written is an older one's.
         let written = report.filter(|report| Some(stamp(report)) != before);
@@ -231,7 +233,7 @@ impl Step<'_, '_> {
         let evidence = Evidence {
             exit,
             report: counts,
-            took_ms: u64::try_from(took.as_millis()).unwrap_or(u64::MAX),
+            took_ms,
             artifacts: self.artifacts()?.into_iter().collect(),
             ..evidence
         };
@@ -351,7 +353,7 @@ impl Step<'_, '_> {
     }
 
     fn trial_folder(&self) -> PathBuf {
-        self.door.state.join(format!("{}.trial", self.claim.id.as_str()))
+        self.folder().join(format!("{}.trial", self.claim.id))
     }
 
     /// Notes what git does not know before the tests run, so that what they leave is told apart from the
@@ -364,7 +366,7 @@ impl Step<'_, '_> {
             text.push('\0');
             text.push_str(&path);
         }
-        fs::create_dir_all(self.door.state)
+        fs::create_dir_all(self.folder())
             .and_then(|()| fs::write(self.run_note(), text))
             .map_err(Stop::io("noting what is there before the tests"))
     }
@@ -386,7 +388,7 @@ impl Step<'_, '_> {
     }
 
     fn run_note(&self) -> PathBuf {
-        self.door.state.join(format!("{}.before", self.claim.id.as_str()))
+        self.folder().join(format!("{}.before", self.claim.id))
     }
 
     /// Tells the evidence that was written down last: a note from before it is outdated.

@@ -45,8 +45,10 @@ pub struct Door<'a> {
     pub policy: &'a Policy,
     /// The brain root, absolute, its links followed.
     pub root: &'a Path,
-    /// A folder of our own, for the coordinator's git directories, trial checkouts and outputs.
+    /// The folder of brain's own state, for the coordinator's git directories and what tests print.
     pub state: &'a Path,
+    /// The argv that starts a shim ([`crate::launch::Spec::shim`]).
+    pub shim: &'a [OsString],
     /// The variables for git and the tests, in place of this process's.
     pub environment: Option<&'a [(OsString, OsString)]>,
     /// The close's share of the configuration.
@@ -62,8 +64,6 @@ pub struct Settings {
     pub tests: Option<Tests>,
     /// `projects.*.tests`, by repository.
     pub projects: BTreeMap<String, Tests>,
-    /// `tests.exit_is_enough`: commands whose status alone a human called evidence.
-    pub exit_is_enough: Vec<String>,
     /// `evidence: clean`: tests run in a checkout of exactly the tree that is committed.
     pub clean: bool,
     /// `push`: whether a branch with an upstream is pushed.

@@ -2,6 +2,7 @@
 
 use std::cell::Cell;
 use std::io;
+use std::path::PathBuf;
 use std::rc::Rc;
 
 use git::Repository;
@@ -210,6 +211,11 @@ impl<'s, 'a> Step<'s, 'a> {
     pub fn is_allowed(&self, kind: GateKind, subject: &str, shown: &str) -> Result<bool, Stop> {
         let allowed = &self.closing()?.allowed;
         Ok(allowed.contains(&(kind, subject.to_owned(), shown.to_owned())))
+    }
+
+    /// The folder of what a close leaves between its steps.
+    pub fn folder(&self) -> PathBuf {
+        self.door.state.join("close")
     }
 
     /// Opens a checkout: a human's as its user, a satellite's own as the coordinator (T10).
