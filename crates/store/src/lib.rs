@@ -26,7 +26,7 @@ use protocol::world::{Footprint, Lease, Pick, World};
 
 pub use fault::Fault;
 pub use memory::Memory;
-pub use sqlite::{Sqlite, SqliteOptions};
+pub use sqlite::{Rebuilt, Sqlite, SqliteOptions};
 
 /// How durable an answer must be before it is given.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
