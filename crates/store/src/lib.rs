@@ -26,7 +26,7 @@ use protocol::world::{Footprint, Lease, Pick, World};
 
 pub use fault::Fault;
 pub use memory::Memory;
-pub use sqlite::{Sqlite, SqliteOptions};
+pub use sqlite::{Rebuilt, Sqlite, SqliteOptions};
 
 /// The version of the SQLite inside.
 pub fn sqlite_version() -> &'static str {

@@ -1,10 +1,12 @@
 //! The embedded store: SQLite in write-ahead mode, opened by every command and by nothing else (R20–R32).
 
 mod connect;
+mod rebuild;
 mod schema;
 mod source;
 mod write;
 
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant as Stopwatch};
 
@@ -17,6 +19,8 @@ use rusqlite::{Connection, Row, params};
 
 use crate::clock::Clock;
 use crate::load;
+pub use rebuild::Rebuilt;
+
 use crate::{Decide, Fault, Only, Outcome, Store, Sync};
 
 /// How often a waiter asks whether another process has written (1.2 µs each).
@@ -81,6 +85,15 @@ impl Sqlite {
         let it = Sqlite::over(connection, path, file, options);
         it.same_file()?;
         Ok(it)
+    }
+
+    /// What `PRAGMA synchronous` says now: 1 is NORMAL, 2 is FULL.
+    #[cfg(feature = "conformance")]
+    pub fn level(&self) -> i64 {
+        let said = self
+            .connection
+            .query_row("PRAGMA synchronous", [], |row| row.get(0));
+        said.unwrap_or(-1)
     }
 
     fn over(connection: Connection, path: &Path, file: (u64, u64), options: SqliteOptions) -> Sqlite {
@@ -236,15 +249,18 @@ impl Store for Sqlite {
     fn transact(&mut self, picks: &Footprint, sync: Sync, decide: Decide<'_>) -> Result<Outcome, Fault> {
         self.same_file()?;
         self.begin_writing(sync)?;
-        let answer = self.transact_once(picks, decide).and_then(|(outcome, wrote)| {
+        let turn = || -> Result<(Outcome, bool), Fault> {
+            let (outcome, wrote) = self.transact_once(picks, decide)?;
             if wrote {
                 let committed = self.connection.execute_batch("COMMIT");
                 committed.map_err(self.fault("committing"))?;
             }
             Ok((outcome, wrote))
-        });
+        };
+        // A bug in a rule must not leave the turn to write taken in a process that lives on.
+        let answer = catch_unwind(AssertUnwindSafe(turn));
         self.roll_back();
-        let (outcome, wrote) = answer?;
+        let (outcome, wrote) = answer.unwrap_or_else(|bug| resume_unwind(bug))?;
         if wrote {
             connect::keep_log_short(&mut self.connection, &self.path, self.options.deadline);
         }

@@ -1,3 +1,9 @@
 //! The store, from outside.
 
+mod child;
 mod conformance;
+mod fairness;
+mod golden;
+mod kill;
+mod race;
+mod sqlite;
