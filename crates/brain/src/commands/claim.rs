@@ -267,12 +267,7 @@ fn submit_or_reap(
         let Refusal::ScopeOverlaps { held, .. } = &*refused else {
             return Err(Failure::Refused(refused));
         };
-        let Some(why) = held
-            .owner
-            .process
-            .as_ref()
-            .and_then(|process| attempts::process_gone(process))
-        else {
+        let Some(why) = held.owner.process.as_ref().and_then(attempts::process_gone) else {
             return Err(Failure::Refused(refused));
         };
         cx.out.note(format!("{}: {why}", held.claim));

@@ -378,7 +378,7 @@ impl<'g> Driver<'g> {
                 renewed: None,
                 finished,
             };
-            let outcome = loop_.turn(&mut hand, |attempt, phase| {
+            loop_.turn(&mut hand, |attempt, phase| {
                 let done: Sender<Done> = done.clone();
                 let driver = self;
                 scope.spawn(move || {
@@ -388,8 +388,7 @@ impl<'g> Driver<'g> {
                     // The loop may have given up already: then nobody listens.
                     let _ = done.send((attempt, result));
                 });
-            });
-            outcome
+            })
         })
     }
 
