@@ -64,12 +64,12 @@ fn assert_met_all(met: &Met) {
 
 #[test]
 fn memory_answers_as_the_model_does() {
-    assert_met_all(&met_by(0..20, 500, on_memory));
+    assert_met_all(&met_by(0..36, 250, on_memory));
 }
 
 #[test]
 fn sqlite_answers_as_the_model_does() {
-    let met = met_by(100..108, 400, on_sqlite);
+    let met = met_by(100..110, 250, on_sqlite);
     assert!(
         met.repeated > 10 && met.touched > 50 && met.late > 50 && met.expired > 100,
         "{met:#?}"
