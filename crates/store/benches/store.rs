@@ -3,7 +3,7 @@
 //! `BARS=1` makes a missed bar an error. A second argument runs one part alone: open, look, claims, processes.
 
 use std::io::{BufRead, BufReader, Write};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::{Command as Process, Stdio};
 use std::time::{Duration, Instant};
 
@@ -183,7 +183,7 @@ fn fill(path: &Path) {
     connection
         .execute(
             "WITH RECURSIVE n(i) AS (SELECT ?1 UNION ALL SELECT i + 1 FROM n WHERE i < ?2)
-             INSERT INTO journal (seq, wall, claim, key, data) SELECT i, 0, ?3, NULL, ?4 FROM n",
+             INSERT INTO journal (seq, wall, claim, key, fence, data) SELECT i, 0, ?3, NULL, 200000, ?4 FROM n",
             rusqlite::params![made as i64 + 2, EVENTS as i64, sample.id.as_str(), data],
         )
         .unwrap();
@@ -407,7 +407,7 @@ fn child_claims(path: &Path, name: &str) {
 
 /// The least that a durable write can be: one row, FULL, the same queue-less retry as a busy handler's.
 fn child_bare(path: &Path) {
-    let connection = Connection::open(path).unwrap();
+    let mut connection = Connection::open(path).unwrap();
     connection.execute_batch("PRAGMA synchronous = FULL").unwrap();
     connection
         .busy_handler(Some(|_| {
@@ -420,5 +420,4 @@ fn child_bare(path: &Path) {
             .execute_batch("BEGIN IMMEDIATE; INSERT INTO row (who) VALUES ('x'); COMMIT")
             .unwrap();
     });
-    let _: PathBuf = path.to_owned();
 }
