@@ -1,2 +1,5 @@
 //! The `brain` command line.
-fn main() {}
+
+fn main() -> std::process::ExitCode {
+    brain::main()
+}

@@ -113,7 +113,6 @@ impl World {
                     self.changed.insert(Fact::Green(key));
                 }
             }
-            Event::CloseDropped { id } => self.claim(id, |claim| claim.closing = None),
 
             Event::LockTaken(lock) => {
                 let key = lock.path.key().to_owned();
@@ -140,6 +139,7 @@ impl World {
                 key,
                 scope,
                 why,
+                by,
                 tripped,
             } => {
                 let work = self.works.entry(key.clone()).or_insert_with(|| Work {
@@ -148,9 +148,17 @@ impl World {
                     fails: 0,
                     last: None,
                     last_at: None,
+                    last_by: None,
                     tripped: false,
                 });
+                // Work that is done under ever other scopes is still one piece of work.
+                if !work.scope.contains(scope)
+                    && let Ok(both) = work.scope.union(scope)
+                {
+                    work.scope = both;
+                }
                 work.fails += 1;
+                work.last_by.clone_from(by);
                 work.last = Some(why.clone());
                 work.last_at = Some(at);
                 work.tripped |= *tripped;

@@ -430,7 +430,13 @@ impl Detail {
             Detail::Zone {
                 zone: Zone::Personal, ..
             } => "zone.personal",
-            Detail::Zone { .. } | Detail::SecretRead => "zone.secret",
+            Detail::Zone {
+                zone: Zone::Project, ..
+            } => "zone.project",
+            Detail::Zone {
+                zone: Zone::Secret, ..
+            }
+            | Detail::SecretRead => "zone.secret",
             Detail::KernelDeleted => "zone.kernel_deleted",
             Detail::LockHeld { .. } => "lock.held",
             Detail::Claimed { .. } => "claim.held_by_other",

@@ -1,5 +1,6 @@
 //! What is true now, as far as it was loaded: the facts that a rule looks at.
 
+use std::cmp::Ordering;
 use std::collections::{BTreeMap, BTreeSet};
 
 use serde::{Deserialize, Serialize};
@@ -197,32 +198,45 @@ impl World {
     ///
     /// Judged net of every stretch at a gate or under a pause on its line, so that nothing has to be stored
     /// below what was paused.
+    /// Another boot ends what ran; what stood still keeps the time that it had.
     pub fn left(&self, claim: &Claim, now: Instant) -> Option<u64> {
         let lease = self.leases.get(&Lease::Claim(claim.id.clone()))?;
-        if lease.until.era != now.era {
-            return None;
-        }
+        let now = if lease.until.era == now.era {
+            now
+        } else {
+            let standing = self.stretches(claim).filter(|it| it.to.is_none());
+            let of_that_boot = standing.filter(|it| it.from.era == lease.until.era);
+            of_that_boot.map(|it| it.from).min_by_key(|from| from.tick)?
+        };
         let idle = self.idle(claim, lease.touched, now);
         let deadline = lease.until.tick.saturating_add(idle);
         deadline.checked_sub(now.tick).filter(|left| *left > 0)
     }
 
-    /// Milliseconds between two moments of one era that did not count for a claim.
-    fn idle(&self, claim: &Claim, from: Instant, to: Instant) -> u64 {
+    /// Every stretch that does not count for a claim: its own, those of its line, the stop's.
+    fn stretches<'w>(&'w self, claim: &'w Claim) -> impl Iterator<Item = &'w Suspension> {
         let line = std::iter::once(claim).chain(self.ancestors(claim));
-        let stretches = line
-            .flat_map(|claim| &claim.suspensions)
-            .chain(&self.halt.stretches);
-        let mut clipped: Vec<(u64, u64)> = stretches
-            .filter(|s| s.from.era == to.era)
-            .map(|s| {
-                (
-                    s.from.tick.max(from.tick),
-                    s.to.map_or(to.tick, |end| end.tick).min(to.tick),
-                )
-            })
-            .filter(|(start, end)| start < end)
-            .collect();
+        line.flat_map(|claim| &claim.suspensions)
+            .chain(&self.halt.stretches)
+    }
+
+    /// Milliseconds between two moments of one era that did not count for a claim.
+    pub fn idle(&self, claim: &Claim, from: Instant, to: Instant) -> u64 {
+        // A stretch may have begun in an earlier boot, or ended in a later one.
+        let clip = |s: &Suspension| {
+            let start = match s.from.era.cmp(&to.era) {
+                Ordering::Less => from.tick,
+                Ordering::Equal => s.from.tick.max(from.tick),
+                Ordering::Greater => return None,
+            };
+            let end = match s.to {
+                Some(end) if end.era < to.era => return None,
+                Some(end) if end.era == to.era => end.tick.min(to.tick),
+                _ => to.tick,
+            };
+            (start < end).then_some((start, end))
+        };
+        let mut clipped: Vec<(u64, u64)> = self.stretches(claim).filter_map(clip).collect();
         clipped.sort_unstable();
         let mut total = 0;
         let mut covered = 0;
@@ -254,6 +268,8 @@ impl World {
     }
 
     /// Whether a lock holds anything: unexpired, and its claim neither stale nor terminal (section 8).
+    ///
+    /// A lock that is older than its claim's fence was taken before the claim went stale and came back.
     pub fn holds(&self, lock: &Lock, now: Instant) -> bool {
         let lease = self.leases.get(&Lease::Lock(lock.path.key().to_owned()));
         let unexpired = lease.is_some_and(|lease| lease.fence == lock.fence && !lease.until.reached_by(now));
@@ -262,7 +278,7 @@ impl World {
             Holder::Claim(id) => self
                 .claims
                 .get(id)
-                .is_some_and(|claim| self.state(claim, now).is_live()),
+                .is_some_and(|claim| claim.fence < lock.fence && self.state(claim, now).is_live()),
         };
         unexpired && claim_lives
     }
@@ -341,11 +357,13 @@ pub enum Pick {
     AllLocks,
     /// Every claim that has not ended, with its line.
     Live,
+    /// Claims of which anything was heard since this one was opened: among them all that ended since.
+    Since(SessId),
     /// Every claim there ever was.
     AllClaims,
     /// This gate and what it belongs to.
     Gate(GateId),
-    /// The gates of this claim.
+    /// The gates of this claim, and the last green run of the command of its close's evidence.
     GatesOf(SessId),
     /// Gates that wait for an answer.
     PendingGates,

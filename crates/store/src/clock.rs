@@ -32,6 +32,17 @@ impl Clock {
         })))
     }
 
+    /// A clock that stands at `boot tick wall`, as a test writes it; `None` for anything else.
+    pub fn read_from(text: &str) -> Option<Clock> {
+        let mut words = text.split_whitespace();
+        let (boot, tick, wall) = (
+            words.next()?.to_owned(),
+            words.next()?.parse().ok()?,
+            words.next()?.parse().ok()?,
+        );
+        Some(Clock::Hand(Arc::new(Mutex::new(Reading { boot, tick, wall }))))
+    }
+
     /// Turns a clock on by so many milliseconds; the system's cannot be turned.
     pub fn turn(&self, ms: u64) {
         if let Clock::Hand(reading) = self {

@@ -1,5 +1,6 @@
 //! A store in memory: the reference that the others must equal, and what tests run on.
 
+use std::collections::BTreeSet;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -186,6 +187,14 @@ impl Source for State {
     }
 
     fn claims(&mut self, which: Claims<'_>) -> Result<Vec<SessId>, Fault> {
+        let named = |entry: &Entry| entry.event.claim().cloned();
+        let since: BTreeSet<SessId> = match &which {
+            Claims::Since(id) => {
+                let entries = self.journal.iter().skip_while(|it| it.event.claim() != Some(*id));
+                entries.filter_map(named).collect()
+            }
+            _ => BTreeSet::new(),
+        };
         let wanted = |claim: &&Claim| match &which {
             Claims::ChildrenOf(parent) => claim.parent_satellite.as_ref() == Some(*parent),
             Claims::Meeting(scope) => !claim.is_terminal() && may_meet(&claim.scope, scope),
@@ -194,6 +203,7 @@ impl Source for State {
                 by_token || !claim.is_terminal() && owns(caller, claim)
             }
             Claims::Live => !claim.is_terminal(),
+            Claims::Since(_) => since.contains(&claim.id),
             Claims::All => true,
         };
         let mut ids: Vec<SessId> = self

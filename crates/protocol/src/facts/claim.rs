@@ -471,12 +471,19 @@ impl Claim {
         self.end.is_some()
     }
 
+    /// Whether it is a domain: by its level, or by its kind alone.
+    pub fn is_domain(&self) -> bool {
+        self.satellite_level == Level::Domain || self.satellite_type == Kind::Domain
+    }
+
+    /// Whether it may launch others: a leaf launches nothing.
+    pub fn may_have_children(&self) -> bool {
+        self.kind_of == ClaimType::Pilot || self.is_domain()
+    }
+
     /// What its close demands.
     pub fn tier(&self) -> Tier {
-        if self.satellite_level == Level::Domain
-            || self.kind_of == ClaimType::Pilot
-            || self.satellite_type == Kind::Domain
-        {
+        if self.may_have_children() {
             Tier::Orchestrated
         } else if matches!(self.satellite_type, Kind::Code | Kind::Test) {
             Tier::Validated

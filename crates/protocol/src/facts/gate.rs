@@ -147,6 +147,9 @@ pub struct Answer {
 /// How the subject of a `failed` gate begins that is about a phase's need.
 pub const NEED: &str = "need:";
 
+/// How the subject of a phase's `zone` gate begins that is about deleted kernel files: their paths follow.
+pub const DELETED: &str = "deleted:";
+
 /// A question and, once, its answer.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct Gate {
@@ -194,6 +197,17 @@ impl Gate {
         };
         let first = if again { Choice::Retry } else { Choice::Continue };
         [first, Choice::Adapt, Choice::Skip, Choice::Abort]
+    }
+
+    /// The words without which it takes no continue: the path, where kernel files are deleted (section 4).
+    pub fn words_needed(&self) -> Option<&str> {
+        match (self.kind, &self.about) {
+            (GateKind::Zone, About::Claim(_)) => {
+                Some(self.subject.as_str()).filter(|it| !matches!(*it, "kernel" | "personal"))
+            }
+            (GateKind::Zone, _) => self.subject.strip_prefix(DELETED),
+            _ => None,
+        }
     }
 
     /// The answer's choice, if one was given.

@@ -209,6 +209,11 @@ mod tests {
             cycles(&apart),
             [cycle(&[0, 1], &[], &[4]), cycle(&[2, 3], &[], &[])]
         );
+        let one_needs_the_other = vec![vec![2, 1], vec![0], vec![3], vec![4], vec![2]];
+        assert_eq!(
+            cycles(&one_needs_the_other),
+            [cycle(&[0, 1], &[], &[]), cycle(&[2, 3, 4], &[], &[])]
+        );
         let knotted = vec![vec![1], vec![0, 2], vec![1]];
         assert_eq!(cycles(&knotted), [cycle(&[0, 1], &[2], &[])]);
     }

@@ -13,6 +13,8 @@ pub struct Policy {
     pub kerneluser: bool,
     /// Consecutive failures at which the breaker stops the work (section 9).
     pub fails_max: u32,
+    /// Test commands whose exit status alone a human called enough (section 11, step 2).
+    pub exit_is_enough: Vec<String>,
     /// How long a stale claim may still be renewed (section 6).
     pub stale_grace: Span,
     /// Whether comparison of paths folds case.

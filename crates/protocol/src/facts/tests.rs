@@ -267,7 +267,7 @@ impl Shell {
 }
 
 #[cfg(test)]
-mod tests {
+mod cases {
     use proptest::prelude::*;
 
     use super::*;

@@ -35,6 +35,9 @@ pub struct Work {
     pub last: Option<String>,
     /// When it last failed.
     pub last_at: Option<Instant>,
+    /// The claim that counted the last failure.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub last_by: Option<super::id::SessId>,
     /// Whether the limit was met; only a human's reset clears that.
     pub tripped: bool,
 }

@@ -3,6 +3,7 @@
 use crate::event::Event;
 use crate::facts::claim::Claim;
 use crate::facts::id::SessId;
+use crate::facts::policy::Policy;
 use crate::facts::scope::Scope;
 use crate::facts::signal_kind::SignalKind;
 use crate::facts::work::{Work, WorkKey};
@@ -23,6 +24,20 @@ pub fn inherited(world: &World, scope: &Scope) -> Option<WorkKey> {
         .map(|work| work.key.clone())
 }
 
+/// The work of a phase: its own once that failed, else uncleared work that its scope meets.
+pub fn of_phase(world: &World, plan: &str, phase: &str, scope: &Scope) -> WorkKey {
+    let own = WorkKey::of_phase(plan, phase);
+    if world.works.contains_key(&own) {
+        return own;
+    }
+    inherited(world, scope).unwrap_or(own)
+}
+
+/// Whether work failed so often that only a human reopens it.
+pub fn at_limit(policy: &Policy, work: &Work) -> bool {
+    work.tripped || work.fails >= policy.fails_max
+}
+
 /// Counts one failure of a claim's work.
 pub(crate) fn fail(d: &mut Draft<'_>, id: &SessId, why: &str) -> Result<(), Refusal> {
     let claim = who::find(&d.world, id)?;
@@ -41,9 +56,12 @@ pub(crate) fn fail(d: &mut Draft<'_>, id: &SessId, why: &str) -> Result<(), Refu
     Ok(())
 }
 
-/// Counts one failure; at the limit tells the parent, once.
+/// Counts one failure; at the limit tells the parent, once. An attempt counts one, whatever it reported.
 pub(crate) fn count(d: &mut Draft<'_>, claim: &Claim, why: &str) {
     let before = d.world.works.get(&claim.work);
+    if claim.workflow.is_some() && before.is_some_and(|work| work.last_by.as_ref() == Some(&claim.id)) {
+        return;
+    }
     let fails = before.map_or(0, |work| work.fails) + 1;
     let already = before.is_some_and(|work| work.tripped);
     let tripped = fails >= d.asked.policy.fails_max;
@@ -52,6 +70,7 @@ pub(crate) fn count(d: &mut Draft<'_>, claim: &Claim, why: &str) {
         key,
         scope,
         why: why.to_owned(),
+        by: Some(claim.id.clone()),
         tripped,
     });
     if tripped && !already {
@@ -68,7 +87,7 @@ pub(crate) fn reset(d: &mut Draft<'_>, id: &SessId, why: &str) -> Result<(), Ref
     let Some(work) = d.world.works.get(&claim.work) else {
         return Ok(());
     };
-    if work.tripped {
+    if at_limit(d.asked.policy, work) {
         who::must_be_human(d.asked, "reset the breaker")?;
         one_line("why", why, 2_000)?;
     } else if !owns(d.asked.caller, claim) && !who::is_human_or_plain(d.asked) {
@@ -89,7 +108,8 @@ pub(crate) fn reset(d: &mut Draft<'_>, id: &SessId, why: &str) -> Result<(), Ref
 
 /// A success of a claim's own work sets its count to 0, unless a human must.
 pub(crate) fn succeed(d: &mut Draft<'_>, claim: &Claim) {
-    if d.world.works.get(&claim.work).is_some_and(|work| !work.tripped) {
+    let work = d.world.works.get(&claim.work);
+    if work.is_some_and(|work| !at_limit(d.asked.policy, work)) {
         d.push(Event::WorkCleared {
             key: claim.work.clone(),
             why: format!("{} succeeded", claim.id),

@@ -3,16 +3,18 @@
 use crate::command::OpenClaim;
 use crate::event::Event;
 use crate::facts::caller::Nature;
-use crate::facts::claim::{Base, Claim, ClaimType, FailedBy, Level, PhaseOf, State};
+use crate::facts::claim::{Base, Claim, ClaimType, FailedBy, PhaseOf, State};
 use crate::facts::id::SessId;
 use crate::facts::kind::Kind;
+use crate::facts::path::LogicalPath;
 use crate::facts::scope::Scope;
 use crate::facts::span::Span;
 use crate::facts::tests::hides_status;
 use crate::facts::work::WorkKey;
+use crate::facts::zone::Coverage;
 use crate::refusal::Refusal;
 use crate::rules::who;
-use crate::rules::{Asked, Draft, breaker};
+use crate::rules::{Asked, Draft, breaker, run};
 use crate::world::World;
 
 /// The shortest time to live; a second under `testkit`, which its policy says.
@@ -34,16 +36,17 @@ pub(crate) fn open(d: &mut Draft<'_>, ask: &OpenClaim, phase: Option<PhaseOf>) -
     if let Some(parent) = &ask.parent {
         check_parent(asked, &d.world, ask, parent)?;
     }
+    let satellites = who::satellites_of(asked);
     if phase.is_none()
-        && let Some(satellite) = who::satellite_of(asked)
+        && let Some(first) = satellites.first()
     {
-        let own = ask.parent.as_ref().and_then(|id| asked.world.claims.get(id));
-        let descends = own.is_some_and(|parent| {
-            parent.id == satellite.id || asked.world.descends_from(parent, &satellite.id)
-        });
-        if !descends {
+        let parent = ask.parent.as_ref().and_then(|id| asked.world.claims.get(id));
+        let below = |satellite: &&Claim| {
+            parent.is_some_and(|it| it.id == satellite.id || asked.world.descends_from(it, &satellite.id))
+        };
+        if !satellites.iter().any(below) {
             return Err(Refusal::OnlyOwnChildren {
-                caller: satellite.id.clone(),
+                caller: first.id.clone(),
             });
         }
     }
@@ -79,7 +82,7 @@ pub(crate) fn open(d: &mut Draft<'_>, ask: &OpenClaim, phase: Option<PhaseOf>) -
         exclusive: ask.exclusive,
         take_dirty: ask.take_dirty,
         work: match &phase {
-            Some(phase) => WorkKey::of_phase(&phase.plan, &phase.phase),
+            Some(phase) => breaker::of_phase(&d.world, &phase.plan, &phase.phase, &ask.scope),
             None => breaker::inherited(&d.world, &ask.scope).unwrap_or_else(|| WorkKey::of_claim(&id)),
         },
         workflow: phase,
@@ -104,6 +107,7 @@ pub(crate) fn open(d: &mut Draft<'_>, ask: &OpenClaim, phase: Option<PhaseOf>) -
         let why = format!("stale, and {id} opened over it");
         fail_tree(d, &rival, FailedBy::Superseded(id.clone()), &why);
     }
+    run::pilots_failed(d);
     claim.fence = d.fence();
     d.push(Event::ClaimOpened(claim));
     Ok(id)
@@ -176,7 +180,7 @@ fn choose_id(d: &Draft<'_>, ask: &OpenClaim) -> Result<SessId, Refusal> {
 fn check_parent(asked: Asked<'_>, world: &World, ask: &OpenClaim, id: &SessId) -> Result<(), Refusal> {
     let parent = who::find(world, id)?;
     who::may_act(asked, parent, "open a claim under")?;
-    if !(parent.kind_of == ClaimType::Pilot || parent.satellite_level == Level::Domain) {
+    if !parent.may_have_children() {
         return Err(Refusal::LeafHasNoChildren { parent: id.clone() });
     }
     let state = world.state(parent, asked.now);
@@ -186,9 +190,10 @@ fn check_parent(asked: Asked<'_>, world: &World, ask: &OpenClaim, id: &SessId) -
             state,
         });
     }
+    // As in check 1b of the preflight: a stale ancestor holds nothing back.
     if let Some(ancestor) = world
         .ancestors(parent)
-        .find(|it| world.state(it, asked.now) != State::Open)
+        .find(|it| !matches!(world.state(it, asked.now), State::Open | State::Stale))
     {
         let state = world.state(ancestor, asked.now);
         return Err(Refusal::NoParent {
@@ -196,11 +201,15 @@ fn check_parent(asked: Asked<'_>, world: &World, ask: &OpenClaim, id: &SessId) -
             state,
         });
     }
-    if parent.satellite_level == Level::Domain && !parent.scope.contains(&ask.scope) {
+    // Every domain on the line: a pilot in between is no way out of one.
+    let domain = std::iter::once(parent)
+        .chain(world.ancestors(parent))
+        .find(|it| it.is_domain() && !it.scope.contains(&ask.scope));
+    if let Some(domain) = domain {
         return Err(Refusal::OutsideDomain {
-            parent: id.clone(),
+            parent: domain.id.clone(),
             wanted: ask.scope.clone(),
-            domain: parent.scope.clone(),
+            domain: domain.scope.clone(),
         });
     }
     Ok(())
@@ -227,7 +236,7 @@ fn rivals(asked: Asked<'_>, world: &World, claim: &Claim) -> Result<Vec<SessId>,
             && world
                 .descendants(&rival.id)
                 .iter()
-                .any(|child| !child.is_terminal());
+                .any(|child| world.state(child, asked.now).is_live());
         if stale && !with_children {
             superseded.push(rival.id.clone());
         } else {
@@ -238,6 +247,15 @@ fn rivals(asked: Asked<'_>, world: &World, claim: &Claim) -> Result<Vec<SessId>,
             });
         }
     }
+    // The deepest first, so that each is told by whom it was replaced.
+    superseded.sort_by_key(|id| {
+        std::cmp::Reverse(
+            world
+                .claims
+                .get(id)
+                .map_or(0, |claim| world.ancestors(claim).count()),
+        )
+    });
     Ok(superseded)
 }
 
@@ -269,6 +287,12 @@ pub fn writes(claim: &Claim) -> Option<std::borrow::Cow<'_, Scope>> {
     } else {
         Some(std::borrow::Cow::Borrowed(&claim.scope))
     }
+}
+
+/// Whether a claim may write this path, were nothing in the way: it covers it, in the path's own zone.
+pub fn may_write(asked: Asked<'_>, claim: &Claim, path: &LogicalPath) -> bool {
+    let covered = asked.policy.zones.coverage(&claim.scope, path) == Coverage::Yes;
+    covered && (claim.satellite_type != Kind::Search || claim.scope.names_file_exactly(path))
 }
 
 /// Renews a claim, also from stale, where it gets a new fence and keeps its token.
@@ -355,6 +379,7 @@ pub(crate) fn reap(d: &mut Draft<'_>, gone: &[(SessId, String)]) -> Result<(), R
     for id in spent {
         fail_tree(d, &id, FailedBy::Reaped, "stale for longer than the grace");
     }
+    run::pilots_failed(d);
     Ok(())
 }
 
@@ -367,7 +392,8 @@ fn is_spent(world: &World, claim: &Claim, now: crate::facts::time::Instant, grac
     let age = match lease {
         Some(lease) => now
             .since(lease.until)
-            .map_or_else(|| since_wall(lease.until.wall), Span::as_ms),
+            .map(|age| age.as_ms().saturating_sub(world.idle(claim, lease.touched, now)))
+            .unwrap_or_else(|| since_wall(lease.until.wall)),
         None => since_wall(claim.opened_at.wall.saturating_add(claim.ttl.as_ms() as i64)),
     };
     age >= grace.as_ms()
@@ -375,6 +401,9 @@ fn is_spent(world: &World, claim: &Claim, now: crate::facts::time::Instant, grac
 
 /// Fails a claim and every live claim below it, releases their locks and withdraws their gates (section 6).
 pub(crate) fn fail_tree(d: &mut Draft<'_>, id: &SessId, by: FailedBy, why: &str) {
+    if d.world.claims.get(id).is_none_or(Claim::is_terminal) {
+        return;
+    }
     let below: Vec<SessId> = d
         .world
         .descendants(id)

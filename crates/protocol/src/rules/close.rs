@@ -3,7 +3,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::event::Event;
-use crate::facts::claim::{Claim, ClaimResult, Closing, Evidence, Landing, Outcome, State, Tier};
+use crate::facts::claim::{
+    Claim, ClaimResult, Closing, Evidence, EvidenceSource, Landing, Outcome, State, Tier,
+};
 use crate::facts::gate::GateKind;
 use crate::facts::id::SessId;
 use crate::facts::signal::{Address, Sender};
@@ -13,7 +15,7 @@ use crate::refusal::Refusal;
 use crate::rules::claim::{end_of, may_renew};
 use crate::rules::signal::{self, Note};
 use crate::rules::{Draft, breaker, run, who};
-use crate::world::{World, owns};
+use crate::world::{World, green_key, owns};
 
 /// The subject of a `close` gate about evidence.
 pub const TESTS: &str = "tests";
@@ -109,7 +111,7 @@ pub(crate) fn begin(
     if claim
         .closing
         .as_ref()
-        .is_none_or(|it| it.at_most != at_most || it.notes.as_deref() != notes)
+        .is_none_or(|it| it.at_most != at_most || notes.is_some_and(|_| it.notes.as_deref() != notes))
     {
         d.push(Event::CloseBegan {
             id: id.clone(),
@@ -238,6 +240,10 @@ pub(crate) fn record_evidence(d: &mut Draft<'_>, id: &SessId, evidence: &Evidenc
     if closing.evidence.as_ref() == Some(evidence) {
         return Ok(());
     }
+    if evidence.source == EvidenceSource::File && !who::is_human_or_plain(d.asked) {
+        let why = "an agent hands in no report: brain runs the tests itself".to_owned();
+        return Err(Refusal::ReportRejected { id: id.clone(), why });
+    }
     let counts = evidence.report.as_ref().map_or_else(
         || format!("exit status {:?}, no readable count", evidence.exit),
         |report| format!("{} of {} tests failed", report.failed, report.total),
@@ -318,7 +324,12 @@ pub fn triggers(claim: &Claim, outcome: Outcome) -> Vec<Trigger> {
 }
 
 /// The text of a `gate:human` that this result still has to ask, if any.
+///
+/// Of a run's attempt only `ok` asks here: about any other result the run's own gate asks, once.
 pub fn unasked(claim: &Claim, outcome: Outcome) -> Option<String> {
+    if claim.workflow.is_some() && outcome != Outcome::Ok {
+        return None;
+    }
     let allowed = claim.closing.as_ref().map(|closing| &closing.allowed);
     triggers(claim, outcome)
         .into_iter()
@@ -345,6 +356,35 @@ fn vouched(closing: &Closing) -> bool {
     })
 }
 
+/// What tier 2 demands: green tests, or a human's word where they are neither green nor red.
+fn check_evidence(d: &Draft<'_>, claim: &Claim, closing: &Closing) -> Result<(), Refusal> {
+    let id = claim.id.clone();
+    let worth = closing.evidence.as_ref().map(|evidence| {
+        let key = green_key(&evidence.repo, &evidence.command);
+        let enough = d.asked.policy.exit_is_enough.contains(&evidence.command);
+        (
+            evidence,
+            weigh(evidence, d.world.greens.get(&key).copied(), enough),
+        )
+    });
+    match worth {
+        Some((_, Worth::Green)) => Ok(()),
+        Some((evidence, Worth::Red)) => Err(Refusal::TestsRed {
+            id,
+            command: evidence.command.clone(),
+            exit: evidence.exit,
+            report: evidence.report.clone(),
+        }),
+        Some((evidence, Worth::NoTests)) => Err(Refusal::NoTests {
+            id,
+            command: evidence.command.clone(),
+            exit: evidence.exit,
+        }),
+        Some((_, Worth::Ask(_))) | None if vouched(closing) => Ok(()),
+        Some((_, Worth::Ask(_))) | None => Err(Refusal::NoEvidence { id }),
+    }
+}
+
 /// Ends a close: the result, the locks, the word to the parent, in one transaction.
 pub(crate) fn finish(
     d: &mut Draft<'_>,
@@ -363,24 +403,14 @@ pub(crate) fn finish(
     let children = counted_children(&d.world, &claim);
     if claim.tier() == Tier::Orchestrated {
         check_children(d, &claim, closing.at_most, accept_failed)?;
-        let worst = children
-            .iter()
-            .filter_map(|it| it.result.as_ref())
-            .map(|it| it.status)
-            .max();
-        let failed = !failed_children(&d.world, &claim).is_empty();
-        if failed || worst == Some(Outcome::Partial) {
+        // Also a failure that was accepted, or a phase that a human skipped, leaves less than the whole.
+        let whole = |child: &&Claim| child.result.as_ref().is_some_and(|it| it.status == Outcome::Ok);
+        if !children.iter().all(whole) {
             status = status.max(Outcome::Partial);
         }
     }
     if claim.tier() == Tier::Validated && status != Outcome::Failed {
-        let green = closing
-            .evidence
-            .as_ref()
-            .is_some_and(|it| weigh(it, None, false) == Worth::Green);
-        if !green && !vouched(&closing) {
-            return Err(Refusal::NoEvidence { id: id.clone() });
-        }
+        check_evidence(d, &claim, &closing)?;
     }
     if let Some(text) = unasked(&claim, status) {
         return Err(Refusal::BadText {
@@ -426,10 +456,18 @@ pub(crate) fn finish(
     if status == Outcome::Ok {
         breaker::succeed(d, &claim);
     }
-    for trigger in triggers(&claim, status) {
-        carry_out(d, &claim, &trigger, status);
+    // In a run, what a partial result sets off waits for the human's answer to the run's own gate.
+    if claim.workflow.is_none() || status != Outcome::Partial {
+        carry_all_out(d, &claim, status);
     }
     Ok(())
+}
+
+/// Carries out what a result sets off.
+pub(crate) fn carry_all_out(d: &mut Draft<'_>, claim: &Claim, status: Outcome) {
+    for trigger in triggers(claim, status) {
+        carry_out(d, claim, &trigger, status);
+    }
 }
 
 /// Carries out the triggers that are signals; launches are the driver's and the face's.

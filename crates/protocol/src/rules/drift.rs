@@ -11,6 +11,9 @@ use crate::facts::run::Run;
 use crate::facts::scope::Scope;
 use crate::facts::zone::Zone;
 
+/// The subject of a finding about deleted kernel files.
+pub const DELETES: &str = "deletes";
+
 /// One change that a human is told or asked about.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Finding {
@@ -124,10 +127,10 @@ pub fn after(policy: &Policy, run: &Run, phase: &Phase, changed: &[Changed]) -> 
     };
     let zone = |path: &LogicalPath| policy.zones.zone_of(path);
     let mut found = Vec::new();
-    let mut add = |gate, why: &str, paths: Vec<String>| {
+    let mut add = |gate, subject: &str, why: &str, paths: Vec<String>| {
         if !paths.is_empty() {
             let known = paths.into_iter().map(|path| ("Path".to_owned(), path)).collect();
-            let subject = "diff".to_owned();
+            let subject = subject.to_owned();
             found.push(Finding {
                 gate: Some(gate),
                 subject,
@@ -137,22 +140,25 @@ pub fn after(policy: &Policy, run: &Run, phase: &Phase, changed: &[Changed]) -> 
         }
     };
     let deleted = list(&|it| it.deleted && zone(&it.path) == Zone::Kernel);
-    add(GateKind::Zone, "it deleted kernel files", deleted);
+    add(GateKind::Zone, DELETES, "it deleted kernel files", deleted);
     let strayed = list(&|it| zone(&it.path) != Zone::Project && !declared.contains(&zone(&it.path)));
     add(
         GateKind::Zone,
+        "diff",
         "it wrote in a zone that its scope does not name",
         strayed,
     );
     let fresh = list(&|it| it.added && zone(&it.path) == Zone::Kernel);
     add(
         GateKind::Architecture,
+        "diff",
         "it made new files in the kernel zone",
         fresh,
     );
     let risky = list(&|it| risk.as_ref().is_some_and(|risk| risk.covers(&it.path)));
     add(
         GateKind::Architecture,
+        "diff",
         "it changed files that the house stands on",
         risky,
     );

@@ -8,7 +8,7 @@ use crate::facts::lock::Holder;
 use crate::facts::path::LogicalPath;
 use crate::facts::scope::Scope;
 use crate::rules::preflight::{Op, Preflight};
-use crate::world::{Footprint, Pick};
+use crate::world::{Footprint, Pick, green_key};
 
 /// The picks of a command. A property test holds that deciding on them equals deciding on everything.
 pub fn of(command: &Command, caller: &Caller) -> Footprint {
@@ -22,7 +22,9 @@ pub fn of(command: &Command, caller: &Caller) -> Footprint {
             ask.parent.as_ref(),
         ),
         Command::RenewClaim { id } | Command::NoteBase { id, .. } => picks.push(Pick::Claim(id.clone())),
-        Command::ReapClaims { .. } => picks.extend([Pick::Live, Pick::AllLocks, Pick::PendingGates]),
+        Command::ReapClaims { .. } => {
+            picks.extend([Pick::Live, Pick::AllLocks, Pick::PendingGates, Pick::LiveRuns])
+        }
         Command::AcquireLocks { holder, paths, .. } => {
             holder_claim(&mut picks, holder);
             picks.push(Pick::Locks(paths.clone()));
@@ -42,14 +44,24 @@ pub fn of(command: &Command, caller: &Caller) -> Footprint {
             About::Claim(id) => picks.push(Pick::Claim(id.clone())),
             About::Phase(run, _) | About::Run(run) => picks.push(Pick::Run(run.clone())),
         },
-        Command::AnswerGate { id, .. } => picks.extend([Pick::Gate(id.clone()), Pick::LiveRuns]),
+        Command::AnswerGate { id, .. } => picks.extend([
+            Pick::Gate(id.clone()),
+            Pick::LiveRuns,
+            Pick::PendingGates,
+            Pick::AllMail,
+        ]),
         Command::Pause { id, .. } => picks.push(Pick::Claim(id.clone())),
-        Command::Resume { id } => picks.extend([Pick::Tree(id.clone()), Pick::DeferredGates, Pick::LiveRuns]),
+        Command::Resume { id } => picks.extend([
+            Pick::Tree(id.clone()),
+            Pick::DeferredGates,
+            Pick::LiveRuns,
+            Pick::PendingGates,
+        ]),
         Command::Abort { id, .. } => {
             picks.extend([Pick::Tree(id.clone()), Pick::LiveRuns, Pick::PendingGates])
         }
         Command::Halt { .. } => {}
-        Command::Thaw => picks.extend([Pick::DeferredGates, Pick::LiveRuns]),
+        Command::Thaw => picks.extend([Pick::DeferredGates, Pick::LiveRuns, Pick::PendingGates]),
         Command::SendSignal { to, from, .. } => {
             picks.extend(from.iter().cloned().map(Pick::Claim));
             match SessId::parse(to) {
@@ -62,9 +74,12 @@ pub fn of(command: &Command, caller: &Caller) -> Footprint {
         Command::BeginClose { id, .. } | Command::FinishClose { id, .. } => {
             picks.extend([Pick::Tree(id.clone()), Pick::GatesOf(id.clone()), Pick::LiveRuns]);
         }
-        Command::RecordEvidence { id, .. }
-        | Command::RecordCommit { id, .. }
-        | Command::RecordLanding { id, .. } => {
+        Command::RecordEvidence { id, evidence } => picks.extend([
+            Pick::Claim(id.clone()),
+            Pick::GatesOf(id.clone()),
+            Pick::Green(green_key(&evidence.repo, &evidence.command)),
+        ]),
+        Command::RecordCommit { id, .. } | Command::RecordLanding { id, .. } => {
             picks.extend([Pick::Claim(id.clone()), Pick::GatesOf(id.clone())]);
         }
         Command::StartRun(ask) => {
@@ -100,6 +115,7 @@ pub fn of(command: &Command, caller: &Caller) -> Footprint {
                 Pick::Run(run.clone()),
                 Pick::Phase(run.clone(), vec![phase.clone()]),
                 Pick::PendingGates,
+                Pick::AllMail,
             ]);
         }
         Command::AdaptRun { run, .. }
@@ -111,9 +127,10 @@ pub fn of(command: &Command, caller: &Caller) -> Footprint {
                 Pick::Phases(run.clone()),
                 Pick::GatesOfRun(run.clone()),
             ]);
-            if let Command::CancelRun { .. } = command {
-                picks.extend([Pick::Crew(run.clone()), Pick::PendingGates]);
+            if let Command::CancelRun { .. } | Command::EndRun { .. } = command {
+                picks.push(Pick::Crew(run.clone()));
             }
+            picks.extend([Pick::PendingGates, Pick::LiveRuns, Pick::AllMail]);
         }
     }
     picks
@@ -130,6 +147,8 @@ fn opening(picks: &mut Footprint, id: Option<&SessId>, slug: &str, scope: &Scope
         trees: true,
     });
     picks.push(Pick::Work(scope.clone()));
+    // What is superseded may be the pilot of a run.
+    picks.extend([Pick::LiveRuns, Pick::PendingGates]);
 }
 
 fn holder_claim(picks: &mut Footprint, holder: &Holder) {

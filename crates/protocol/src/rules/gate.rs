@@ -10,7 +10,7 @@ use crate::refusal::Refusal;
 use crate::rules::claim::{fail_tree, one_line};
 use crate::rules::signal::{self, Note};
 use crate::rules::{Draft, run, who};
-use crate::world::pauser_name;
+use crate::world::{owns, pauser_name};
 
 /// The longest reason, in characters.
 const WHY_MAX: usize = 2_000;
@@ -103,11 +103,13 @@ pub(crate) fn answer(
             now,
         });
     }
-    let deletes = gate.kind == GateKind::Zone && !matches!(gate.subject.as_str(), "kernel" | "personal");
-    if deletes && choice == Choice::Continue && words != gate.subject {
+    if let Some(needed) = gate.words_needed()
+        && choice == Choice::Continue
+        && words != needed
+    {
         return Err(Refusal::WordsMustBe {
             gate: id.clone(),
-            words: gate.subject,
+            words: needed.to_owned(),
         });
     }
     let deferred = match &gate.about {
@@ -173,13 +175,14 @@ fn effects(d: &mut Draft<'_>, gate: &Gate, choice: Choice, words: &str) {
                 let why = format!("rejected at {}: {words}", gate.id);
                 blocked_on(d, id, &why);
                 fail_tree(d, id, FailedBy::Reject, &why);
+                run::pilots_failed(d);
             }
         },
     }
 }
 
 /// Tells the parent that a claim was rejected or aborted.
-fn blocked_on(d: &mut Draft<'_>, id: &SessId, why: &str) {
+pub(crate) fn blocked_on(d: &mut Draft<'_>, id: &SessId, why: &str) {
     let note = d
         .world
         .claims
@@ -227,7 +230,7 @@ pub(crate) fn pause(d: &mut Draft<'_>, id: &SessId, why: &str) -> Result<(), Ref
             verb: "pause".to_owned(),
         });
     }
-    let by = who::pauser(d.asked);
+    let by = who::pauser(d.asked, Some(claim));
     if claim.pauses.contains_key(&by) {
         return Ok(());
     }
@@ -265,19 +268,19 @@ pub(crate) fn resume(d: &mut Draft<'_>, id: &SessId) -> Result<(), Refusal> {
     if !all && d.asked.world.owned_by(d.asked.caller).any(below) {
         return Err(Refusal::OwnPause { id: id.clone() });
     }
-    let mine = who::pauser(d.asked);
-    let above = |by: &Pauser| match by {
+    // A person's pause is named after the user, under whose name agents run too: it is never theirs.
+    let mine_or_below = |by: &Pauser| match by {
         Pauser::Claim(pauser) => d
             .world
             .claims
             .get(pauser)
-            .is_some_and(|it| who::is_ancestor(d.asked, it)),
+            .is_some_and(|it| owns(d.asked.caller, it) || who::is_ancestor(d.asked, it)),
         Pauser::User(_) => false,
     };
     let lifted: Vec<Pauser> = claim
         .pauses
         .keys()
-        .filter(|by| all || **by == mine || above(by))
+        .filter(|by| all || mine_or_below(by))
         .cloned()
         .collect();
     if lifted.is_empty() {
@@ -309,14 +312,14 @@ pub(crate) fn abort(d: &mut Draft<'_>, id: &SessId, why: &str) -> Result<(), Ref
     }
     blocked_on(d, id, &format!("{id} was aborted: {why}"));
     fail_tree(d, id, FailedBy::Abort, why);
-    run::pilot_failed(d, id);
+    run::pilots_failed(d);
     Ok(())
 }
 
 /// Stops everything, at once; anyone may.
 pub(crate) fn halt(d: &mut Draft<'_>, why: &str) -> Result<(), Refusal> {
     if d.world.halt.standing.is_none() {
-        let by = who::pauser(d.asked);
+        let by = who::pauser(d.asked, None);
         d.push(Event::Halted {
             why: why.to_owned(),
             by,

@@ -7,7 +7,7 @@ use crate::facts::lock::{Holder, Lock};
 use crate::facts::path::LogicalPath;
 use crate::facts::span::Span;
 use crate::refusal::Refusal;
-use crate::rules::claim::writes;
+use crate::rules::claim::may_write;
 use crate::rules::{Asked, Draft, who};
 use crate::world::World;
 
@@ -51,15 +51,19 @@ pub(crate) fn acquire(
         }
         let same = d.world.locks.get(path.key());
         let renewed = same.filter(|lock| lock.holder == *holder && d.world.holds(lock, d.now()));
-        let fence = renewed.map_or_else(|| d.fence(), |lock| lock.fence);
-        if let (Some(lock), None) = (same, renewed) {
-            let (path, holder) = (lock.path.clone(), lock.holder.clone());
-            d.push(Event::LockReleased {
-                path,
-                holder,
-                why: Some("it had ended".to_owned()),
-            });
+        if let (Some(lock), Holder::Name(_)) = (renewed, holder) {
+            // A name proves nothing: another session's lock is not renewed by spelling its name.
+            may_release(asked, &d.world, lock)?;
         }
+        let fence = renewed.map_or_else(|| d.fence(), |lock| lock.fence);
+        // What holds nothing here goes, so that no late sign of life can bring it back.
+        let touching = |lock: &&Lock| path.starts_with(&lock.path) || lock.path.starts_with(&path);
+        let locks = d.world.locks.values().filter(touching);
+        let dead: Vec<Lock> = locks
+            .filter(|lock| !d.world.holds(lock, d.now()))
+            .cloned()
+            .collect();
+        drop_dead(d, dead);
         let owner = Owner {
             user: asked.caller.user.clone(),
             host: asked.caller.host.clone(),
@@ -115,8 +119,7 @@ fn may_lock(asked: Asked<'_>, world: &World, holder: &Holder, path: &LogicalPath
     match holder {
         Holder::Claim(id) => {
             let claim = who::find(world, id)?;
-            let covered = writes(claim).is_some_and(|scope| scope.covers(path));
-            if covered {
+            if may_write(asked, claim, path) {
                 Ok(())
             } else {
                 Err(Refusal::LockNotCovered {
@@ -145,7 +148,7 @@ pub(crate) fn covering<'w>(
     world.claims.values().find(|claim| {
         !claim.is_terminal()
             && filter(claim)
-            && writes(claim).is_some_and(|scope| scope.covers(path))
+            && may_write(asked, claim, path)
             && world.state(claim, asked.now).is_live()
     })
 }
@@ -222,6 +225,11 @@ pub(crate) fn cleanup(d: &mut Draft<'_>) -> Result<(), Refusal> {
         .filter(|lock| !d.world.holds(lock, d.now()))
         .cloned()
         .collect();
+    drop_dead(d, dead);
+    Ok(())
+}
+
+fn drop_dead(d: &mut Draft<'_>, dead: Vec<Lock>) {
     for lock in dead {
         let why = Some("it had ended".to_owned());
         d.push(Event::LockReleased {
@@ -230,5 +238,4 @@ pub(crate) fn cleanup(d: &mut Draft<'_>) -> Result<(), Refusal> {
             why,
         });
     }
-    Ok(())
 }

@@ -1,5 +1,6 @@
 //! What may happen: each command is decided here, and nowhere else.
 
+pub mod attribute;
 pub mod breaker;
 pub mod claim;
 pub mod close;
@@ -206,6 +207,7 @@ fn stops(command: &Command) -> bool {
         | Command::RecordLanding { .. }
         | Command::FinishClose { .. }
         | Command::StartRun(_)
+        | Command::TakeRun { .. }
         | Command::BeginAttempt { .. }
         | Command::RecordRunLanding { .. } => true,
         Command::ReapClaims { .. }
@@ -222,7 +224,6 @@ fn stops(command: &Command) -> bool {
         | Command::Thaw
         | Command::SendSignal { .. }
         | Command::AckSignals { .. }
-        | Command::TakeRun { .. }
         | Command::EndAttempt { .. }
         | Command::JudgeAttempt { .. }
         | Command::AskPhase { .. }

@@ -9,8 +9,8 @@ use crate::facts::path::LogicalPath;
 use crate::facts::scope::Scope;
 use crate::facts::zone::{Coverage, Zone};
 use crate::refusal::{Check, Detail};
-use crate::rules::claim::{may_renew, writes};
-use crate::rules::{Asked, who};
+use crate::rules::claim::{may_renew, may_write, writes};
+use crate::rules::{Asked, breaker, who};
 use crate::world::owns;
 
 /// What is about to be done to the paths.
@@ -170,7 +170,10 @@ fn acting(asked: Asked<'_>, claim: &Claim) -> Result<bool, Detail> {
         State::Open => {
             let margin = (claim.ttl.as_ms() / 5).max(2_000).min(claim.ttl.as_ms() / 2);
             let enough = world.left(claim, asked.now).is_some_and(|left| left > margin);
-            Ok(enough || !may_renew)
+            if !enough && !may_renew {
+                return Err(Detail::Expired { id });
+            }
+            Ok(enough)
         }
         State::Stale if may_renew && self::may_renew(world, claim, asked.now).is_ok() => Ok(false),
         State::Stale => Err(Detail::Expired { id }),
@@ -219,7 +222,7 @@ fn write(asked: Asked<'_>, claim: &Claim, op: Op, ask: &PathAsk) -> Result<(), (
     in_zone(asked, claim, op, path).map_err(|detail| (Check::Zone, detail))?;
     unheld(asked, claim, op, ask.folder, path).map_err(|detail| (Check::Lock, detail))?;
     if let Some(work) = asked.world.works.get(&claim.work)
-        && (work.tripped || work.fails >= asked.policy.fails_max)
+        && breaker::at_limit(asked.policy, work)
     {
         let detail = Detail::Breaker {
             work: work.key.0.clone(),
@@ -236,7 +239,12 @@ fn write(asked: Asked<'_>, claim: &Claim, op: Op, ask: &PathAsk) -> Result<(), (
 }
 
 /// Check 2. A path of another zone than its entry's is left to check 3.
-fn in_scope(asked: Asked<'_>, claim: &Claim, path: &LogicalPath, links: Option<u64>) -> Result<(), Detail> {
+pub(super) fn in_scope(
+    asked: Asked<'_>,
+    claim: &Claim,
+    path: &LogicalPath,
+    links: Option<u64>,
+) -> Result<(), Detail> {
     if asked.policy.zones.coverage(&claim.scope, path) == Coverage::No {
         let pilot = claim.parent_satellite.clone();
         let zone = asked.policy.zones.zone_of(path);
@@ -258,13 +266,13 @@ fn in_scope(asked: Asked<'_>, claim: &Claim, path: &LogicalPath, links: Option<u
 }
 
 /// Check 3.
-fn in_zone(asked: Asked<'_>, claim: &Claim, op: Op, path: &LogicalPath) -> Result<(), Detail> {
+pub(super) fn in_zone(asked: Asked<'_>, claim: &Claim, op: Op, path: &LogicalPath) -> Result<(), Detail> {
     let zones = &asked.policy.zones;
     let zone = zones.zone_of(path);
     let has = |right: &Right| claim.rights.contains(right);
     let named = matches!(zones.coverage(&claim.scope, path), Coverage::Yes);
     let allowed = match zone {
-        Zone::Project => true,
+        Zone::Project => named,
         Zone::Secret => false,
         Zone::Kernel => asked.policy.kerneluser && named && (claim.human || has(&Right::Kernel)),
         Zone::Personal => named && has(&Right::Personal),
@@ -273,7 +281,10 @@ fn in_zone(asked: Asked<'_>, claim: &Claim, op: Op, path: &LogicalPath) -> Resul
         let right = has(&Right::Kernel) || has(&Right::Personal);
         return Err(Detail::Zone { zone, right });
     }
-    if zone == Zone::Kernel && op == Op::Delete && !has(&Right::Delete(path.key().to_owned())) {
+    let this_path =
+        |text: &str| LogicalPath::parse(text, asked.policy.fold).is_ok_and(|named| named.key() == path.key());
+    let may_delete = |right: &Right| matches!(right, Right::Delete(text) if this_path(text));
+    if zone == Zone::Kernel && op == Op::Delete && !claim.rights.iter().any(may_delete) {
         return Err(Detail::KernelDeleted);
     }
     Ok(())
@@ -294,18 +305,13 @@ fn unheld(asked: Asked<'_>, claim: &Claim, op: Op, folder: bool, path: &LogicalP
     }
     let tree = if below { Scope::from_path(path).ok() } else { None };
     let holds = |other: &&Claim| {
-        let bars = other.satellite_type != Kind::Search
-            && (other.kind_of != ClaimType::Pilot || other.exclusive)
+        let bars = (other.kind_of != ClaimType::Pilot || other.exclusive)
             && other.id != claim.id
             && !other.is_terminal()
             && !world.descends_from(claim, &other.id);
-        let reach = |scope: &Scope| {
-            scope.covers(path)
-                || tree
-                    .as_ref()
-                    .is_some_and(|tree| asked.policy.zones.overlap(scope, tree))
-        };
-        bars && writes(other).is_some_and(|scope| reach(&scope)) && world.state(other, now).is_live()
+        let below = |tree: &Scope| writes(other).is_some_and(|it| asked.policy.zones.overlap(&it, tree));
+        bars && (may_write(asked, other, path) || tree.as_ref().is_some_and(below))
+            && world.state(other, now).is_live()
     };
     if let Some(other) = world.claims.values().find(holds) {
         return Err(Detail::Claimed {
@@ -360,7 +366,7 @@ fn read(asked: Asked<'_>, ask: &Preflight, path: &PathAsk) -> Option<(Check, Det
     let by_claim = line
         .into_iter()
         .any(|claim| claim.kind_of == ClaimType::Satellite);
-    (by_claim || who::satellite_of(asked).is_some()).then_some((Check::Zone, Detail::SecretRead))
+    (by_claim || !who::satellites_of(asked).is_empty()).then_some((Check::Zone, Detail::SecretRead))
 }
 
 /// Whether a read must be refused where the store cannot be asked: to every agent, for zone `secret`.

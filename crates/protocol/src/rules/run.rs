@@ -4,20 +4,20 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use crate::command::{Changed, OpenClaim, StartRun};
 use crate::event::Event;
-use crate::facts::claim::{
-    Claim, ClaimType, End, FailedBy, Fence, Landing, Level, Outcome, PhaseOf, Right, State,
-};
-use crate::facts::gate::{About, Choice, Gate, GateKind, NEED};
-use crate::facts::id::{AttemptId, RunId, SessId};
+use crate::facts::claim::{Claim, ClaimType, End, FailedBy, Fence, Landing, Outcome, PhaseOf, Right, State};
+use crate::facts::gate::{About, Choice, DELETED, Gate, GateKind, NEED};
+use crate::facts::id::{AttemptId, GateId, RunId, SessId};
 use crate::facts::plan::{Phase, PhaseGate};
 use crate::facts::run::{Attempt, Exit, PhaseRun, Run, RunEnd, Standing};
 use crate::facts::scope::Scope;
+use crate::facts::signal::Sender;
 use crate::facts::span::Span;
 use crate::facts::time::Instant;
+use crate::facts::work::{Work, WorkKey};
 use crate::refusal::Refusal;
 use crate::rules::claim::{self, fail_tree};
-use crate::rules::gate::push_gate;
-use crate::rules::{Asked, Draft, breaker, drift, who};
+use crate::rules::gate::{blocked_on, push_gate};
+use crate::rules::{Asked, Draft, breaker, close, drift, signal, who};
 use crate::world::{Lease, World};
 
 /// The first pause before a retry; it doubles with each, up to [`BACKOFF_MOST`].
@@ -199,6 +199,11 @@ fn ready(asked: Asked<'_>, run: &Run, phase: &PhaseRun) -> Ready {
     {
         return Ready::At(at);
     }
+    if let Some(work) = stopped_work(asked, run, phase) {
+        let why = work.last.clone().unwrap_or_default();
+        let known = vec![("Failures".to_owned(), work.fails.to_string())];
+        return ask(GateKind::Breaker, work.key.0.clone(), why, known);
+    }
     let allowed = |kind, subject: &str| phase.allowed.contains(&(kind, subject.to_owned()));
     for (kind, subject, why, known) in questions(asked, run, phase) {
         if !allowed(kind, &subject) {
@@ -206,6 +211,14 @@ fn ready(asked: Asked<'_>, run: &Run, phase: &PhaseRun) -> Ready {
         }
     }
     Ready::Yes
+}
+
+/// The work of a phase, where it failed so often that nothing is launched by itself.
+fn stopped_work<'w>(asked: Asked<'w>, run: &Run, phase: &PhaseRun) -> Option<&'w Work> {
+    let scope = scope_of(asked, phase)?;
+    let key = breaker::of_phase(asked.world, &run.plan, phase.phase.id.as_str(), &scope);
+    let work = asked.world.works.get(&key)?;
+    breaker::at_limit(asked.policy, work).then_some(work)
 }
 
 type Asks = (GateKind, String, String, Vec<(String, String)>);
@@ -300,9 +313,11 @@ fn find_phase<'w>(world: &'w World, run: &RunId, phase: &str) -> Result<&'w Phas
     phase_of(world, run, phase).ok_or_else(unknown)
 }
 
-/// Refuses a driver that was replaced, and anything on a run that has ended.
-fn driven<'w>(world: &'w World, id: &RunId, driver: Fence) -> Result<&'w Run, Refusal> {
-    let run = find_run(world, id)?;
+/// Refuses a driver that was replaced, who may not drive, and anything on a run that has ended.
+fn driven<'d>(d: &'d Draft<'_>, id: &RunId, driver: Fence) -> Result<&'d Run, Refusal> {
+    let run = find_run(&d.world, id)?;
+    // A fence is no secret: an agent of the run must not judge its own work with it.
+    who::may_act(d.asked, who::find(&d.world, &run.pilot)?, "drive a run of")?;
     if run.driver != driver {
         return Err(Refusal::RunTaken { run: id.clone() });
     }
@@ -329,7 +344,7 @@ pub(crate) fn start(d: &mut Draft<'_>, ask: &StartRun) -> Result<(), Refusal> {
         Some(id) => {
             let pilot = who::find(&d.world, id)?;
             who::may_act(d.asked, pilot, "start a run under")?;
-            if pilot.kind_of != ClaimType::Pilot && pilot.satellite_level != Level::Domain {
+            if !pilot.may_have_children() {
                 return Err(Refusal::LeafHasNoChildren { parent: id.clone() });
             }
             let state = d.world.state(pilot, d.now());
@@ -455,7 +470,7 @@ pub(crate) fn begin_attempt(
     phase: &str,
     ask: &OpenClaim,
 ) -> Result<(), Refusal> {
-    let the_run = driven(&d.world, run, driver)?.clone();
+    let the_run = driven(d, run, driver)?.clone();
     let it = find_phase(&d.world, run, phase)?.clone();
     let refuse = |verb: &str| Refusal::PhaseState {
         run: run.clone(),
@@ -554,7 +569,7 @@ pub(crate) fn end_attempt(
     attempt: &AttemptId,
     exit: &Exit,
 ) -> Result<(), Refusal> {
-    driven(&d.world, run, driver)?;
+    driven(d, run, driver)?;
     let it = find_phase(&d.world, run, phase)?;
     if find_attempt(it, attempt)?.exit.is_none() {
         let (attempt, exit) = (attempt.clone(), exit.clone());
@@ -578,7 +593,7 @@ pub(crate) fn judge_attempt(
     refused: Option<&str>,
     changed: &[Changed],
 ) -> Result<(), Refusal> {
-    let the_run = driven(&d.world, run, driver)?.clone();
+    let the_run = driven(d, run, driver)?.clone();
     let it = find_phase(&d.world, run, phase)?.clone();
     let the_attempt = find_attempt(&it, attempt)?;
     if the_attempt.outcome.is_some() {
@@ -629,25 +644,32 @@ pub(crate) fn judge_attempt(
         breaker::succeed(d, &claim);
     }
     let found = drift::after(d.asked.policy, &the_run, &it.phase, changed);
-    if let Some(finding) = found.into_iter().find(|finding| finding.gate.is_some()) {
-        let kind = finding.gate.unwrap_or(GateKind::Architecture);
-        ask(
-            d,
-            &the_run,
-            &phase,
-            kind,
-            &drift_subject(&claim),
-            &finding.why,
-            &finding.known,
-        );
-        return Ok(());
+    if found.is_empty() {
+        accept(d, &the_run, &phase);
+    } else {
+        ask_about_drift(d, &the_run, &phase, &claim, &found);
     }
-    accept(d, &the_run, &phase);
     Ok(())
 }
 
-fn drift_subject(claim: &Claim) -> String {
-    format!("diff:{}", claim.id)
+/// Asks about all that a diff shows in one gate: of the strictest kind, and answered with the paths as its
+/// words where kernel files are gone.
+fn ask_about_drift(d: &mut Draft<'_>, run: &Run, phase: &str, claim: &Claim, found: &[drift::Finding]) {
+    let kinds = found.iter().filter_map(|finding| finding.gate);
+    let kind = kinds.min().unwrap_or(GateKind::Architecture);
+    let whys: Vec<&str> = found.iter().map(|finding| finding.why.as_str()).collect();
+    let known: Vec<_> = found.iter().flat_map(|it| it.known.iter().cloned()).collect();
+    let deleted: Vec<&str> = found
+        .iter()
+        .filter(|finding| finding.subject == drift::DELETES)
+        .flat_map(|finding| finding.known.iter().map(|(_, path)| path.as_str()))
+        .collect();
+    let subject = if deleted.is_empty() {
+        format!("diff:{}", claim.id)
+    } else {
+        format!("{DELETED}{}", deleted.join(" "))
+    };
+    ask(d, run, phase, kind, &subject, &whys.join("; "), &known);
 }
 
 /// What an exit means, for the reader.
@@ -728,11 +750,16 @@ fn accept(d: &mut Draft<'_>, run: &Run, phase: &str) {
             }
         }
     }
+    let claim = d.world.claims.get(&attempt.claim).cloned();
     d.push(Event::PhaseAccepted {
         run: run.id.clone(),
         phase: phase.to_owned(),
         outcome,
     });
+    signal::unblock(d, &run.id, phase);
+    if let (Outcome::Partial, Some(claim)) = (outcome, claim) {
+        close::carry_all_out(d, &claim, outcome);
+    }
 }
 
 /// Opens a gate on a phase; `true` when the starter said yes beforehand, which is recorded.
@@ -783,7 +810,7 @@ pub(crate) fn ask_phase(
     known: &[(String, String)],
     shown: &str,
 ) -> Result<(), Refusal> {
-    let the_run = driven(&d.world, run, driver)?.clone();
+    let the_run = driven(d, run, driver)?.clone();
     let it = find_phase(&d.world, run, phase)?;
     if it.waiting.is_some() || it.allowed.contains(&(kind, subject.to_owned())) {
         return Ok(());
@@ -817,12 +844,13 @@ pub(crate) fn answered(d: &mut Draft<'_>, run: &RunId, phase: &str, gate: &Gate,
     let (run_id, phase_id) = (run.clone(), phase.to_owned());
     match choice {
         Choice::Continue if gate.kind == GateKind::Breaker => {
-            let plan = &the_run.plan;
-            let key = crate::facts::work::WorkKey::of_phase(plan, phase);
-            d.push(Event::WorkCleared {
-                key,
-                why: format!("continue at {}", gate.id),
-            });
+            for key in works_of(d, &the_run, &it) {
+                d.push(Event::WorkCleared {
+                    key,
+                    why: format!("continue at {}", gate.id),
+                });
+            }
+            signal::unblock(d, run, phase);
             let not_before = d.now();
             d.push(Event::PhaseRetried {
                 run: run_id,
@@ -839,11 +867,13 @@ pub(crate) fn answered(d: &mut Draft<'_>, run: &RunId, phase: &str, gate: &Gate,
                 kind,
                 subject,
             });
+            signal::unblock(d, run, phase);
             if it.standing == Standing::Running && it.last().is_some_and(|it| it.outcome.is_some()) {
                 accept(d, &the_run, phase);
             }
         }
         Choice::Retry => {
+            drop_attempt(d, &it, &format!("retried at {}", gate.id));
             let not_before = d.now();
             d.push(Event::PhaseRetried {
                 run: run_id,
@@ -852,32 +882,64 @@ pub(crate) fn answered(d: &mut Draft<'_>, run: &RunId, phase: &str, gate: &Gate,
                 counted: false,
             });
         }
-        Choice::Skip => d.push(Event::PhaseSkipped {
-            run: run_id,
-            phase: phase_id,
-        }),
+        Choice::Skip => {
+            drop_attempt(d, &it, &format!("skipped at {}", gate.id));
+            d.push(Event::PhaseSkipped {
+                run: run_id,
+                phase: phase_id,
+            });
+            signal::unblock(d, run, phase);
+        }
         // The phase waits on until the driver has taken the changed plan.
         Choice::Adapt => {}
         Choice::Abort => {
-            fail_tree(
-                d,
-                &the_run.pilot,
-                FailedBy::Reject,
-                &format!("aborted at {}", gate.id),
-            );
-            pilot_failed(d, &the_run.pilot);
+            let why = format!("aborted at {}", gate.id);
+            blocked_on(d, &the_run.pilot, &why);
+            fail_tree(d, &the_run.pilot, FailedBy::Reject, &why);
+            pilots_failed(d);
         }
     }
 }
 
-/// Ends the runs of a pilot that failed, and of every pilot that failed with it.
-pub(crate) fn pilot_failed(d: &mut Draft<'_>, _pilot: &SessId) {
+/// The failed work that a breaker gate of a phase is about.
+fn works_of(d: &Draft<'_>, run: &Run, phase: &PhaseRun) -> BTreeSet<WorkKey> {
+    let asked = Asked {
+        world: &d.world,
+        ..d.asked
+    };
+    let of_scope = stopped_work(asked, run, phase).map(|work| work.key.clone());
+    let last = phase
+        .last()
+        .and_then(|attempt| d.world.claims.get(&attempt.claim));
+    let of_last = last.map(|claim| claim.work.clone());
+    let failed = |key: &WorkKey| d.world.works.contains_key(key);
+    of_scope.into_iter().chain(of_last).filter(failed).collect()
+}
+
+/// Ends the attempt that is under way when a human settles its phase without it.
+fn drop_attempt(d: &mut Draft<'_>, phase: &PhaseRun, why: &str) {
+    let Some(attempt) = phase.last().filter(|attempt| attempt.outcome.is_none()) else {
+        return;
+    };
+    fail_tree(d, &attempt.claim, FailedBy::Abort, why);
+    d.push(Event::AttemptJudged {
+        run: phase.run.clone(),
+        phase: phase.phase.id.as_str().to_owned(),
+        attempt: attempt.id.clone(),
+        outcome: Outcome::Failed,
+        why: Some(why.to_owned()),
+    });
+}
+
+/// Ends the runs whose pilot failed.
+pub(crate) fn pilots_failed(d: &mut Draft<'_>) {
+    let failed = |pilot: &Claim| matches!(pilot.end, Some(End::Failed { .. }));
     let over: Vec<RunId> = d
         .world
         .runs
         .values()
         .filter(|run| run.end.is_none())
-        .filter(|run| d.world.claims.get(&run.pilot).is_some_and(Claim::is_terminal))
+        .filter(|run| d.world.claims.get(&run.pilot).is_some_and(failed))
         .map(|run| run.id.clone())
         .collect();
     for id in over {
@@ -907,6 +969,15 @@ fn withdraw_gates(d: &mut Draft<'_>, run: &RunId, why: &str) {
     }
 }
 
+/// Closes the gate that a phase waits at, since the plan that it asked about has changed.
+fn withdraw_gate(d: &mut Draft<'_>, phase: &PhaseRun) {
+    let pending = |id: &&GateId| d.world.gates.get(id).is_some_and(Gate::is_pending);
+    if let Some(id) = phase.waiting.as_ref().filter(pending).cloned() {
+        let why = "the plan changed".to_owned();
+        d.push(Event::GateWithdrawn { id, why });
+    }
+}
+
 /// Carries an `abort` trigger out: nothing more of this run is launched.
 pub(crate) fn launch_no_more(d: &mut Draft<'_>, claim: &Claim) {
     let run = claim.workflow.as_ref().map(|of| of.run.clone());
@@ -922,10 +993,11 @@ pub(crate) fn adapt(
     digest: &str,
     phases: &[(Phase, String)],
 ) -> Result<(), Refusal> {
-    let run = find_run(&d.world, id)?;
+    let run = find_run(&d.world, id)?.clone();
     if run.end.is_some() {
         return Err(Refusal::RunOver { run: id.clone() });
     }
+    who::may_act(d.asked, who::find(&d.world, &run.pilot)?, "adapt a run of")?;
     if !d.world.gates.values().any(|gate| wants_adapt(&d.world, gate, id)) {
         let taken_for = "nobody answered a gate of this run with adapt".to_owned();
         return Err(Refusal::NotHuman {
@@ -937,15 +1009,22 @@ pub(crate) fn adapt(
         .iter()
         .map(|(phase, _)| phase.id.as_str().to_owned())
         .collect();
-    let dropped = run.phases.iter().filter(|old| !order.contains(old));
-    for old in dropped {
-        if phase_of(&d.world, id, old).is_some_and(is_busy) {
+    for old in run.phases.iter().filter(|old| !order.contains(old)) {
+        let Some(it) = phase_of(&d.world, id, old).cloned() else {
+            continue;
+        };
+        if is_busy(&it) {
             let verb = "leave out of the plan".to_owned();
             return Err(Refusal::PhaseState {
                 run: id.clone(),
                 phase: old.clone(),
                 verb,
             });
+        }
+        withdraw_gate(d, &it);
+        if !it.standing.is_settled() {
+            let (run, phase) = (id.clone(), old.clone());
+            d.push(Event::PhaseSkipped { run, phase });
         }
     }
     d.push(Event::RunAdapted {
@@ -965,19 +1044,29 @@ pub(crate) fn adapt(
                 });
             }
             Some(old) if old.digest == *digest => {
-                let standing = match old.standing {
-                    Standing::Failed => Standing::Pending,
-                    standing => standing,
-                };
+                let asks = old.waiting.as_ref().and_then(|gate| d.world.gates.get(gate));
+                let done = old.standing.is_settled()
+                    || is_busy(&old)
+                    // Its result still waits for a human, who was not asked about the plan.
+                    || old.standing == Standing::Running && asks.is_some_and(Gate::is_pending);
                 let position = u32::try_from(position).unwrap_or(u32::MAX);
-                d.push(Event::PhaseSet(PhaseRun {
-                    position,
-                    standing,
-                    waiting: None,
-                    ..old
-                }));
+                if done {
+                    d.push(Event::PhaseSet(PhaseRun { position, ..old }));
+                } else {
+                    withdraw_gate(d, &old);
+                    d.push(Event::PhaseSet(PhaseRun {
+                        position,
+                        standing: Standing::Pending,
+                        waiting: None,
+                        ..old
+                    }));
+                }
             }
-            _ => set_phase(d, id, position, phase, digest, Standing::Pending),
+            Some(old) => {
+                withdraw_gate(d, &old);
+                set_phase(d, id, position, phase, digest, Standing::Pending);
+            }
+            None => set_phase(d, id, position, phase, digest, Standing::Pending),
         }
     }
     Ok(())
@@ -990,7 +1079,7 @@ pub(crate) fn record_landing(
     driver: Fence,
     landings: &BTreeMap<String, Landing>,
 ) -> Result<(), Refusal> {
-    let run = driven(&d.world, id, driver)?;
+    let run = driven(d, id, driver)?;
     let settled = |phase: &String| phase_of(&d.world, id, phase).is_some_and(|it| it.standing.is_settled());
     if let Some(open) = run.phases.iter().find(|phase| !settled(phase)) {
         let (phase, verb) = (open.clone(), "merge over the unsettled".to_owned());
@@ -998,6 +1087,17 @@ pub(crate) fn record_landing(
             run: id.clone(),
             phase,
             verb,
+        });
+    }
+    let unanswered = signal::blocked(&d.world, id, None).find_map(|signal| match &signal.from {
+        Sender::Session(from) => d.world.claims.get(from)?.workflow.as_ref(),
+        Sender::User(_) | Sender::Brain => None,
+    });
+    if let Some(of) = unanswered {
+        return Err(Refusal::PhaseState {
+            run: id.clone(),
+            phase: of.phase.clone(),
+            verb: "merge over an unanswered BLOCKED_ON of".to_owned(),
         });
     }
     if run.landings != *landings {
@@ -1014,7 +1114,7 @@ pub(crate) fn end(d: &mut Draft<'_>, id: &RunId, driver: Fence, end: RunEnd) -> 
     if d.world.runs.get(id).is_some_and(|run| run.end == Some(end)) {
         return Ok(());
     }
-    let run = driven(&d.world, id, driver)?;
+    let run = driven(d, id, driver)?;
     let settled = |phase: &String| phase_of(&d.world, id, phase).is_some_and(|it| it.standing.is_settled());
     if end == RunEnd::Finished
         && let Some(open) = run.phases.iter().find(|phase| !settled(phase))
@@ -1026,8 +1126,14 @@ pub(crate) fn end(d: &mut Draft<'_>, id: &RunId, driver: Fence, end: RunEnd) -> 
             verb,
         });
     }
+    // A pilot that the run opened goes with it; of a run that finished, the driver has closed it.
+    let pilot = (run.owns_pilot && end != RunEnd::Finished).then(|| run.pilot.clone());
     withdraw_gates(d, id, "the run ended");
     d.push(Event::RunEnded { id: id.clone(), end });
+    if let Some(pilot) = pilot {
+        fail_tree(d, &pilot, FailedBy::Abort, &format!("{id} ended"));
+        pilots_failed(d);
+    }
     Ok(())
 }
 
@@ -1063,5 +1169,6 @@ pub(crate) fn cancel(d: &mut Draft<'_>, id: &RunId) -> Result<(), Refusal> {
         id: id.clone(),
         end: RunEnd::Cancelled,
     });
+    pilots_failed(d);
     Ok(())
 }

@@ -2,13 +2,13 @@
 
 use crate::event::Event;
 use crate::facts::claim::Claim;
-use crate::facts::id::{SessId, SigId};
+use crate::facts::id::{RunId, SessId, SigId};
 use crate::facts::signal::{Address, SUMMARY_MAX, Sender, Signal};
 use crate::facts::signal_kind::SignalKind;
 use crate::refusal::Refusal;
 use crate::rules::claim::one_line;
 use crate::rules::{Draft, who};
-use crate::world::owns;
+use crate::world::{World, owns};
 
 /// A message that a rule itself sends.
 pub(crate) struct Note {
@@ -138,6 +138,40 @@ pub(crate) fn send(
     Ok(())
 }
 
+/// Whether a claim takes over the mail of one that has ended: it took its files, or covers its whole scope.
+pub fn succeeds(heir: &Claim, ended: &Claim) -> bool {
+    let after = ended.is_terminal() && !heir.is_terminal() && heir.fence > ended.fence;
+    after && (heir.inherits.contains(&ended.id) || heir.scope.contains(&ended.scope))
+}
+
+/// The unanswered `BLOCKED_ON` of a run's phase, or of any of its phases; orphans included.
+pub fn blocked<'w>(
+    world: &'w World,
+    run: &'w RunId,
+    phase: Option<&'w str>,
+) -> impl Iterator<Item = &'w Signal> {
+    let of_run = move |signal: &&Signal| match &signal.from {
+        Sender::Session(from) => world
+            .claims
+            .get(from)
+            .and_then(|claim| claim.workflow.as_ref())
+            .is_some_and(|of| of.run == *run && phase.is_none_or(|phase| of.phase == phase)),
+        Sender::User(_) | Sender::Brain => false,
+    };
+    let waits = |signal: &&Signal| signal.kind == SignalKind::BlockedOn && signal.acked_at.is_none();
+    world.signals.values().filter(waits).filter(of_run)
+}
+
+/// Answers what a phase was blocked on, once it was settled.
+pub(crate) fn unblock(d: &mut Draft<'_>, run: &RunId, phase: &str) {
+    let ids: Vec<SigId> = blocked(&d.world, run, Some(phase))
+        .map(|it| it.id.clone())
+        .collect();
+    for id in ids {
+        d.push(Event::SignalAcked { id });
+    }
+}
+
 /// Says that signals were received; a second time changes nothing.
 pub(crate) fn ack(d: &mut Draft<'_>, ids: &[SigId]) -> Result<(), Refusal> {
     for id in ids {
@@ -149,8 +183,10 @@ pub(crate) fn ack(d: &mut Draft<'_>, ids: &[SigId]) -> Result<(), Refusal> {
         if let Address::Session(to) = &signal.to
             && let Some(claim) = d.world.claims.get(to)
         {
-            let successor = who::own_claim(d.asked).is_some_and(|own| own.inherits.contains(to));
-            let mine = owns(d.asked.caller, claim) || who::is_ancestor(d.asked, claim) || successor;
+            let mut owned = d.world.owned_by(d.asked.caller);
+            let mine = owns(d.asked.caller, claim)
+                || who::is_ancestor(d.asked, claim)
+                || owned.any(|own| succeeds(own, claim));
             if !mine && !who::is_human_or_plain(d.asked) {
                 return Err(Refusal::SignalNotYours { id: id.clone() });
             }

@@ -103,20 +103,32 @@ pub fn may_act(asked: Asked<'_>, claim: &Claim, verb: &str) -> Result<(), Refusa
     })
 }
 
-/// The satellite that the caller is, or descends from, if it is one.
-pub fn satellite_of(asked: Asked<'_>) -> Option<&Claim> {
-    asked.world.owned_by(asked.caller).find(|claim| {
-        let line = std::iter::once(*claim).chain(asked.world.ancestors(claim));
-        !claim.is_terminal()
-            && line
-                .into_iter()
-                .any(|claim| claim.kind_of == ClaimType::Satellite)
-    })
+/// The satellites that the caller is, or descends from; none where it is also a pilot or works alone.
+///
+/// A token binds to its claim for good, also after that has ended. Without one, a session that opened
+/// satellites of its own is still the pilot that it was.
+pub fn satellites_of(asked: Asked<'_>) -> Vec<&Claim> {
+    let in_satellite = |claim: &&Claim| {
+        let mut line = std::iter::once(*claim).chain(asked.world.ancestors(claim));
+        line.any(|claim| claim.kind_of == ClaimType::Satellite)
+    };
+    if let Some(token) = &asked.caller.token {
+        let bound = asked.world.claims.values().filter(|claim| claim.token == *token);
+        return bound.filter(in_satellite).collect();
+    }
+    let live = asked.world.owned_by(asked.caller).filter(|it| !it.is_terminal());
+    let (satellites, others): (Vec<&Claim>, Vec<&Claim>) = live.partition(in_satellite);
+    if others.is_empty() { satellites } else { Vec::new() }
 }
 
-/// In whose name the caller's pauses stand.
-pub fn pauser(asked: Asked<'_>) -> Pauser {
-    own_claim(asked).map_or_else(
+/// In whose name the caller's pause of a claim stands: the nearest on its line that the caller owns, else
+/// the one claim that it owns, else its user.
+pub fn pauser(asked: Asked<'_>, of: Option<&Claim>) -> Pauser {
+    let in_line = of.and_then(|claim| {
+        let mut line = std::iter::once(claim).chain(asked.world.ancestors(claim));
+        line.find(|claim| owns(asked.caller, claim))
+    });
+    in_line.or_else(|| own_claim(asked)).map_or_else(
         || Pauser::User(asked.caller.user.clone()),
         |claim| Pauser::Claim(claim.id.clone()),
     )

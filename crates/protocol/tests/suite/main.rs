@@ -3,4 +3,7 @@
 mod oracle;
 mod path;
 mod scope;
+mod small_world;
+mod stories;
+mod tables;
 mod zone;

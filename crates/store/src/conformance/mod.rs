@@ -245,7 +245,7 @@ fn differ(seen: &World, world: &World, leases: bool) -> Result<(), String> {
                 .map(|(lease, until)| (lease.clone(), *until))
                 .collect::<BTreeMap<_, _>>()
         };
-        same_map("leases", &of(&seen), &of(world))?;
+        same_map("leases", &of(seen), &of(world))?;
     }
     Ok(())
 }

@@ -61,6 +61,7 @@ pub fn policy() -> Policy {
         fails_max: 3,
         stale_grace: Span::from_ms(60_000),
         fold: Fold::Exact,
+        exit_is_enough: Vec::new(),
         digest: "policy".to_owned(),
     }
 }

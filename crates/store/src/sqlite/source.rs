@@ -219,6 +219,11 @@ impl Source for Sqlite {
                 "SELECT DISTINCT owner FROM entry WHERE work = 0 ORDER BY owner",
                 &[],
             ),
+            Claims::Since(id) => self.ids_of(
+                "SELECT DISTINCT claim FROM journal WHERE claim IS NOT NULL \
+                 AND seq >= (SELECT min(seq) FROM journal WHERE claim = ?1) ORDER BY claim",
+                params![id.as_str()],
+            ),
             Claims::All => self.ids_of("SELECT id FROM claim ORDER BY id", &[]),
         }
     }

@@ -1,0 +1,107 @@
+//! The repositories that a claim is opened over, and a worktree of its own where one is asked for.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use git::{Door, Oid};
+use protocol::command::OpenClaim;
+use protocol::facts::claim::{Base, Claim};
+use runner::base::{Checkout, bases};
+use runner::random;
+
+use crate::context::Context;
+use crate::exit;
+use crate::failure::{Failure, Trouble};
+use crate::gitwords::trouble;
+
+/// Notes the root's repository and those of the projects as they are now.
+///
+/// # Errors
+///
+/// Whatever keeps git from answering: what cannot be compared later must not be opened over.
+pub fn of(cx: &Context) -> Result<BTreeMap<String, Base>, Failure> {
+    let root = cx.root.dir();
+    let folders: Vec<PathBuf> = cx
+        .config
+        .projects
+        .values()
+        .map(|project| root.join(&project.path))
+        .collect();
+    bases(
+        root,
+        folders.iter().map(PathBuf::as_path),
+        &cx.policy,
+        &Door::user,
+    )
+    .map_err(|error| trouble(&error).into())
+}
+
+/// A worktree that is to be made once the claim is opened.
+pub struct Own {
+    at: PathBuf,
+    branch: String,
+    commit: Oid,
+}
+
+/// Plans a worktree for a claim: a branch of its own at the head of the one checked out, into which it lands.
+///
+/// # Errors
+///
+/// No repository, no commit, or a detached head without a theme.
+pub fn plan_worktree(cx: &Context, ask: &mut OpenClaim) -> Result<Own, Failure> {
+    let lost = |why: &str| Trouble::new(exit::NOT_YOURS, "claim.no_worktree", format!("--worktree: {why}"));
+    let checkout = Checkout::find(cx.root.dir(), cx.root.dir())
+        .ok_or_else(|| lost("the root lies in no git repository"))?;
+    let base = ask
+        .base
+        .get(&checkout.repo)
+        .ok_or_else(|| lost("the root's repository is unknown"))?;
+    let commit = base.commit.as_deref().and_then(Oid::parse).ok_or_else(|| {
+        lost("the repository has no commit yet").fix("make one", "git commit --allow-empty -m start")
+    })?;
+    let theme = ask.theme_branch.clone().or_else(|| base.branch.clone());
+    let theme = theme.ok_or_else(|| lost("the head is detached").hint("name where it lands with --theme"))?;
+    let mark = random::bytes::<4>()
+        .map_err(|error| Trouble::io("cannot read", Path::new("/dev/urandom"), &error))?;
+    let name = format!("{}-{}", ask.slug, random::hex(&mark));
+    let (at, branch) = (
+        cx.root.state().join("worktrees").join(&name),
+        format!("brain/{name}"),
+    );
+    let shown = at.display().to_string();
+    ask.base = BTreeMap::from([(
+        checkout.repo,
+        Base {
+            commit: Some(commit.to_string()),
+            branch: Some(branch.clone()),
+            checkout: shown.clone(),
+            ..Base::default()
+        },
+    )]);
+    ask.branch = Some(branch.clone());
+    ask.theme_branch = Some(theme);
+    ask.worktree = Some(shown);
+    Ok(Own { at, branch, commit })
+}
+
+/// Makes the worktree of an opened claim.
+///
+/// # Errors
+///
+/// What git says; the claim stays open, and `brain gate abort` gives it up.
+pub fn make_worktree(cx: &Context, claim: &Claim, own: &Own) -> Result<(), Failure> {
+    let repository = cx
+        .root
+        .repository()
+        .cloned()
+        .ok_or_else(|| Trouble::usage("the root lies in no git repository"))?;
+    let made = Door::user(repository).worktree_add(&own.at, &own.branch, &own.commit);
+    made.map(drop).map_err(|error| {
+        trouble(&error)
+            .fix(
+                "give the claim up",
+                format!("brain gate abort {} \"no worktree\"", claim.id),
+            )
+            .into()
+    })
+}

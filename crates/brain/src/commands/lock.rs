@@ -1,0 +1,196 @@
+//! `brain lock …`.
+
+use std::path::PathBuf;
+
+use protocol::command::Command;
+use protocol::event::Event;
+use protocol::facts::id::SessId;
+use protocol::facts::lock::{Holder, Lock as Fact};
+use protocol::facts::path::LogicalPath;
+use protocol::facts::span::Span;
+use protocol::facts::time::rfc3339;
+use protocol::rules::preflight::Unplaced;
+use protocol::world::{Pick, World};
+use serde_json::json;
+
+use crate::cli::Lock;
+use crate::commands::span_in_minutes;
+use crate::context::{Context, Typed};
+use crate::failure::{Failure, Trouble};
+use crate::{exit, proof, wire};
+
+/// How long a lock of `lock run` lasts unless it is renewed.
+const RUN_TTL: Span = Span::from_ms(60 * 60_000);
+
+/// Carries out `brain lock …`.
+pub fn lock(cx: &mut Context, verb: &Lock) -> Result<u8, Failure> {
+    match verb {
+        Lock::Acquire { path, id, ttl } => {
+            let ttl = span_in_minutes(ttl, "--ttl")?;
+            let holder = holder(cx, id)?;
+            let path = logical(cx, path)?;
+            let entries = acquire(cx, &holder, vec![path], ttl)?;
+            let (world, now) = cx.look(&vec![Pick::AllLocks])?;
+            for entry in &entries {
+                match &entry.event {
+                    Event::LockReleased { path, holder, .. } => {
+                        cx.out.note(format!("the lock of {holder} on {path} had ended"));
+                    }
+                    Event::LockTaken(lock) => {
+                        let until = world
+                            .lock_expires(lock)
+                            .map(|it| rfc3339(it.wall))
+                            .unwrap_or_default();
+                        cx.out
+                            .answer(json!({ "lock": wire::lock(&world, lock, now) }), "");
+                        cx.out.note(format!(
+                            "{} is locked by {} until {until}",
+                            lock.path, lock.holder
+                        ));
+                    }
+                    _ => {}
+                }
+            }
+            Ok(0)
+        }
+        Lock::Release { path, id, force, why } => {
+            let path = logical(cx, path)?;
+            let force = if *force { why.clone() } else { None };
+            let holder = match &force {
+                Some(why) => {
+                    if *id != "-" && SessId::parse(id).is_err() {
+                        holder(cx, id)?;
+                    }
+                    let text = format!("release {path} by force: {why}");
+                    proof::prove(cx, "release by force", &text, &text)?;
+                    Holder::Name(id.clone())
+                }
+                None => holder(cx, id)?,
+            };
+            let command = Command::ReleaseLocks {
+                holder,
+                paths: vec![path.clone()],
+                force,
+            };
+            let entries = cx.submit(&command).map_err(as_lock)?;
+            let released = entries
+                .iter()
+                .any(|entry| matches!(entry.event, Event::LockReleased { .. }));
+            cx.out
+                .answer(json!({ "path": path.as_str(), "released": released }), "");
+            cx.out.note(if released {
+                format!("{path} is free")
+            } else {
+                format!("{path} was not locked by you; nothing to do")
+            });
+            Ok(0)
+        }
+        Lock::Check { path } => {
+            let path = logical(cx, path)?;
+            let (world, now) = cx.look(&vec![Pick::Locks(vec![path.clone()])])?;
+            let held: Vec<&Fact> = world.locks_on(&path, true, now).collect();
+            let text: Vec<String> = held.iter().map(|lock| line(&world, lock, now)).collect();
+            let items = held.iter().map(|lock| wire::lock(&world, lock, now)).collect();
+            cx.out
+                .list(false, "locks", items, &text, &format!("{path} is free"));
+            Ok(u8::from(!held.is_empty()))
+        }
+        Lock::List => {
+            let (world, now) = cx.look(&vec![Pick::AllLocks])?;
+            let text: Vec<String> = world.locks.values().map(|lock| line(&world, lock, now)).collect();
+            let items = world
+                .locks
+                .values()
+                .map(|lock| wire::lock(&world, lock, now))
+                .collect();
+            cx.out.list(false, "locks", items, &text, "nothing is locked");
+            Ok(0)
+        }
+        Lock::Cleanup => {
+            let entries = cx.submit(&Command::CleanupLocks)?;
+            cx.out
+                .answer(json!({ "removed": entries.len() }), entries.len().to_string());
+            Ok(0)
+        }
+        Lock::Run { id, paths, command } => run(cx, id, paths, command),
+    }
+}
+
+fn line(world: &World, lock: &Fact, now: protocol::facts::time::Instant) -> String {
+    let until = world
+        .lock_expires(lock)
+        .map_or_else(|| "unknown".to_owned(), |it| rfc3339(it.wall));
+    let state = if world.holds(lock, now) { "held" } else { "ended" };
+    format!("{state}  {}  {}  until {until}", lock.path, lock.holder)
+}
+
+/// A claim's id, or any other name.
+fn holder(cx: &mut Context, text: &str) -> Result<Holder, Failure> {
+    if text == "@me" || text.starts_with("sess-") {
+        return cx.claim_id(text, Typed::Part).map(Holder::Claim);
+    }
+    Ok(Holder::Name(text.to_owned()))
+}
+
+fn logical(cx: &Context, path: &std::path::Path) -> Result<LogicalPath, Failure> {
+    let placed = cx.place(path, false)?;
+    placed.path.map_err(|why| {
+        let (code, why) = match why {
+            Unplaced::Outside(real) => ("path.outside", format!("it lies outside the brain, at {real}")),
+            Unplaced::Reserved => ("path.reserved", "it is git's or brain's own".to_owned()),
+            Unplaced::Links => ("path.links", "it goes through more than 40 links".to_owned()),
+        };
+        Trouble::new(2, code, format!("{} cannot be locked: {why}", path.display())).into()
+    })
+}
+
+fn as_lock(failure: Failure) -> Failure {
+    match failure {
+        Failure::Refused(refusal) => Failure::LockRefused(refusal),
+        other => other,
+    }
+}
+
+fn acquire(
+    cx: &mut Context,
+    holder: &Holder,
+    paths: Vec<LogicalPath>,
+    ttl: Span,
+) -> Result<Vec<protocol::event::Entry>, Failure> {
+    cx.submit(&Command::AcquireLocks {
+        holder: holder.clone(),
+        paths,
+        ttl,
+    })
+    .map_err(as_lock)
+}
+
+/// Takes the locks, runs the command, gives the locks back whatever happens.
+fn run(cx: &mut Context, id: &str, paths: &[PathBuf], command: &[std::ffi::OsString]) -> Result<u8, Failure> {
+    let holder = holder(cx, id)?;
+    let paths = paths
+        .iter()
+        .map(|path| logical(cx, path))
+        .collect::<Result<Vec<_>, _>>()?;
+    let Some((program, args)) = command.split_first() else {
+        return Err(Trouble::usage("no command was given after --").into());
+    };
+    acquire(cx, &holder, paths.clone(), RUN_TTL).map_err(|failure| {
+        let shown = failure.shown();
+        Trouble::new(exit::BUSY, shown.code, format!("nothing ran: {}", shown.message)).facts(shown.facts)
+    })?;
+    let ran = std::process::Command::new(program).args(args).status();
+    let released = cx.submit(&Command::ReleaseLocks {
+        holder,
+        paths,
+        force: None,
+    });
+    let status = ran.map_err(|error| Trouble::io("cannot run", std::path::Path::new(program), &error))?;
+    released?;
+    use std::os::unix::process::ExitStatusExt;
+    let code = status
+        .code()
+        .or_else(|| status.signal().map(|number| 128 + number))
+        .unwrap_or(1);
+    Ok(u8::try_from(code).unwrap_or(1))
+}

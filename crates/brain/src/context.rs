@@ -1,0 +1,385 @@
+//! What a command stands on: the root, its configuration, its store, and who calls.
+
+use std::path::{Path, PathBuf};
+
+use protocol::command::Command;
+use protocol::event::Entry;
+use protocol::facts::caller::{Caller, Nature};
+use protocol::facts::claim::Claim;
+use protocol::facts::id::{GateId, RunId, SessId};
+use protocol::facts::policy::Policy;
+use protocol::facts::time::Instant;
+use protocol::refusal::Refusal;
+use protocol::rules::preflight::{Op, PathAsk};
+use protocol::world::{Footprint, Pick, World};
+use store::{Outcome, Request, Sqlite, SqliteOptions, Store};
+
+use crate::caller::Probe;
+use crate::cli::Globals;
+use crate::config::{self, Config};
+use crate::failure::{Failure, Trouble};
+use crate::out::Out;
+use crate::place::{PlaceError, Placer};
+use crate::root::{Root, RootError};
+
+/// How much of an id must be typed.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Typed {
+    /// Any unique part; an exact one wins.
+    Part,
+    /// The whole id, or `@me`: the verb cannot be taken back.
+    Whole,
+}
+
+/// The surroundings of one command.
+pub struct Context {
+    /// How answers are shown.
+    pub out: Out,
+    /// The brain.
+    pub root: Root,
+    /// Its configuration.
+    pub config: Config,
+    /// The rules' share of it.
+    pub policy: Policy,
+    /// Its store.
+    pub store: Sqlite,
+    /// Who calls.
+    pub caller: Caller,
+    /// From where.
+    pub cwd: PathBuf,
+    /// Whether the last submitted request had been answered before.
+    pub replayed: bool,
+}
+
+impl Context {
+    /// Finds the brain and opens it.
+    ///
+    /// # Errors
+    ///
+    /// No brain here, a bad configuration, or a store that cannot be opened.
+    pub fn open(globals: &Globals) -> Result<Context, Failure> {
+        let cwd = std::env::current_dir()
+            .map_err(|error| Trouble::io("cannot tell the current folder", Path::new("."), &error))?;
+        let root = find_root(globals, &cwd)?;
+        Context::at(Out::new(globals), root, cwd)
+    }
+
+    /// Opens this brain.
+    ///
+    /// # Errors
+    ///
+    /// As [`Context::open`].
+    pub fn at(out: Out, root: Root, cwd: PathBuf) -> Result<Context, Failure> {
+        let (config, policy) = configuration(&root)?;
+        let database = root.database().map_err(|error| no_root(&error))?;
+        let store = Sqlite::open(
+            &database,
+            SqliteOptions {
+                clock: crate::clock(),
+                ..Default::default()
+            },
+        )?;
+        let caller = Probe::new().whole().unwrap_or_else(|_| Probe::new().near());
+        Ok(Context {
+            out,
+            root,
+            config,
+            policy,
+            store,
+            caller,
+            cwd,
+            replayed: false,
+        })
+    }
+
+    /// Decides a command at the door.
+    ///
+    /// # Errors
+    ///
+    /// The refusal, or the store's fault.
+    pub fn submit(&mut self, command: &Command) -> Result<Vec<Entry>, Failure> {
+        self.submit_under(command, None)
+    }
+
+    /// Decides a command under an idempotency key.
+    ///
+    /// # Errors
+    ///
+    /// As [`Context::submit`].
+    pub fn submit_under(&mut self, command: &Command, key: Option<&str>) -> Result<Vec<Entry>, Failure> {
+        let request = Request {
+            caller: &self.caller,
+            policy: &self.policy,
+            key,
+        };
+        match store::submit(&mut self.store, request, command)? {
+            Outcome::Committed(entries) => Ok(entries),
+            Outcome::Repeated(entries) => {
+                self.replayed = true;
+                Ok(entries)
+            }
+            Outcome::Refused(refusal) => Err(refusal.into()),
+        }
+    }
+
+    /// Looks at the facts.
+    ///
+    /// # Errors
+    ///
+    /// The store's fault.
+    pub fn look(&mut self, picks: &Footprint) -> Result<(World, Instant), Failure> {
+        Ok(self.store.look(picks)?)
+    }
+
+    /// The claim that was meant.
+    ///
+    /// # Errors
+    ///
+    /// No such claim, or several.
+    pub fn claim_id(&mut self, text: &str, typed: Typed) -> Result<SessId, Failure> {
+        if text == "@me" {
+            return self.me();
+        }
+        if let Ok(id) = SessId::parse(text) {
+            return Ok(id);
+        }
+        if typed == Typed::Whole {
+            let message = format!("{text:?} is no whole session id");
+            return Err(Trouble::usage(message)
+                .fix("list the claims", "brain claim list")
+                .into());
+        }
+        let (world, _) = self.look(&vec![Pick::AllClaims])?;
+        one_of(
+            text,
+            world.claims.keys().map(SessId::as_str),
+            "claim",
+            "brain claim list --all",
+        )
+        .and_then(|id| SessId::parse(&id).map_err(|error| Trouble::usage(error.to_string()).into()))
+    }
+
+    /// The session of this process: the one that `BRAIN_SESSION` names, or the claim that the caller owns.
+    fn me(&mut self) -> Result<SessId, Failure> {
+        if let Some(named) = std::env::var_os("BRAIN_SESSION").filter(|named| !named.is_empty()) {
+            let named = named.to_string_lossy().into_owned();
+            return SessId::parse(&named)
+                .map_err(|error| Trouble::usage(format!("BRAIN_SESSION: {error}")).into());
+        }
+        let picks = vec![Pick::Caller(self.caller.clone())];
+        let (world, _) = self.look(&picks)?;
+        let owned: Vec<&Claim> = world
+            .owned_by(&self.caller)
+            .filter(|claim| !claim.is_terminal())
+            .collect();
+        match owned.as_slice() {
+            [one] => Ok(one.id.clone()),
+            [] => Err(Trouble::usage("@me: no live claim is yours")
+                .fix("open one", "brain claim open --scope … --task …")
+                .hint("or name the claim")
+                .into()),
+            several => {
+                let ids: Vec<&str> = several.iter().map(|claim| claim.id.as_str()).collect();
+                Err(
+                    Trouble::usage(format!("@me: {} claims are yours: {}", ids.len(), ids.join(", ")))
+                        .hint("name the one you mean")
+                        .into(),
+                )
+            }
+        }
+    }
+
+    /// The gate that was meant: its id, a unique part of it, or the claim that waits.
+    ///
+    /// # Errors
+    ///
+    /// No such gate, or several.
+    pub fn gate_id(&mut self, text: &str) -> Result<GateId, Failure> {
+        if text == "@me" || text.starts_with("sess-") {
+            let id = self.claim_id(text, Typed::Whole)?;
+            let (world, _) = self.look(&vec![Pick::Claim(id.clone())])?;
+            let claim = world
+                .claims
+                .get(&id)
+                .ok_or_else(|| Refusal::ClaimUnknown { id: id.to_string() })?;
+            return claim.waiting.clone().ok_or_else(|| {
+                Trouble::new(
+                    crate::exit::NOT_YOURS,
+                    "gate.none",
+                    format!("{id} waits at no gate"),
+                )
+                .fix("see its state", format!("brain gate status {id}"))
+                .into()
+            });
+        }
+        let whole = GateId::parse(text);
+        let (world, _) = self.look(&vec![Pick::PendingGates])?;
+        match whole {
+            Some(id) => Ok(id),
+            None => {
+                let id = one_of(
+                    text,
+                    world.gates.keys().map(GateId::as_str),
+                    "open gate",
+                    "brain gate list",
+                )?;
+                GateId::parse(&id).ok_or_else(|| Refusal::GateUnknown { id }.into())
+            }
+        }
+    }
+
+    /// The run that was meant: its id or a part, its plan's name, or the only unfinished one.
+    ///
+    /// # Errors
+    ///
+    /// No such run, or several.
+    pub fn run_id(&mut self, text: Option<&str>) -> Result<RunId, Failure> {
+        let (world, _) = self.look(&vec![Pick::AllRuns])?;
+        let last = |name: &str| {
+            world
+                .runs
+                .values()
+                .rev()
+                .find(|run| run.plan == name)
+                .map(|run| run.id.clone())
+        };
+        match text.filter(|text| !text.is_empty()) {
+            None => {
+                let live: Vec<&RunId> = world
+                    .runs
+                    .values()
+                    .filter(|run| run.end.is_none())
+                    .map(|run| &run.id)
+                    .collect();
+                match (live.as_slice(), world.runs.keys().next_back()) {
+                    ([one], _) => Ok((*one).clone()),
+                    ([], Some(last)) => Ok(last.clone()),
+                    ([], None) => Err(
+                        Trouble::new(crate::exit::UNKNOWN, "run.unknown", "there is no run")
+                            .fix("start one", "brain run PLAN --mode swarm")
+                            .into(),
+                    ),
+                    (several, _) => {
+                        let ids: Vec<&str> = several.iter().map(|id| id.as_str()).collect();
+                        Err(Trouble::usage(format!("several runs are unfinished: {}", ids.join(", "))).into())
+                    }
+                }
+            }
+            Some(text) => {
+                let stem = Path::new(text)
+                    .file_stem()
+                    .map(|stem| stem.to_string_lossy().into_owned());
+                if let Some(id) = last(text).or_else(|| stem.as_deref().and_then(last)) {
+                    return Ok(id);
+                }
+                let id = one_of(
+                    text,
+                    world.runs.keys().map(RunId::as_str),
+                    "run",
+                    "brain run status",
+                )?;
+                RunId::parse(&id).ok_or_else(|| Refusal::RunUnknown { id }.into())
+            }
+        }
+    }
+
+    /// Finds out where a path that someone typed really lies.
+    ///
+    /// # Errors
+    ///
+    /// An empty path.
+    pub fn place(&self, path: &Path, delete: bool) -> Result<PathAsk, Failure> {
+        let op = if delete { Op::Delete } else { Op::Write };
+        let placed = Placer::new(&self.root).place(&self.cwd, path.as_os_str(), op);
+        placed.map_err(|error| bad_path(path, &error))
+    }
+
+    /// Whether the caller is taken for an agent, as far as one can tell without the store.
+    pub fn is_agent(&self) -> bool {
+        matches!(self.caller.nature, Nature::Agent { .. })
+    }
+}
+
+/// Finds the brain that was named, or the one around the current folder.
+///
+/// # Errors
+///
+/// No brain here.
+pub fn find_root(globals: &Globals, cwd: &Path) -> Result<Root, Failure> {
+    let found = match &globals.root {
+        Some(dir) => Root::named(dir),
+        None => Root::find(cwd),
+    };
+    found.map_err(|error| no_root(&error))
+}
+
+/// The words for a brain that is not there, or has no store.
+pub fn no_root(error: &RootError) -> Failure {
+    let (code, dir) = match error {
+        RootError::NoBrain(dir) => ("brain.none", dir),
+        RootError::StoreMissing(dir) => ("store.missing", dir),
+        RootError::NoFolder(dir, _) => ("brain.no_folder", dir),
+    };
+    let make = format!(
+        "brain init --root {}",
+        crate::advice::quote(&dir.display().to_string())
+    );
+    Trouble::new(crate::exit::UNREACHABLE, code, error.to_string())
+        .fix("make the brain", make)
+        .into()
+}
+
+/// The words for a path that could not be looked at.
+pub fn bad_path(path: &Path, error: &PlaceError) -> Failure {
+    let exit = match error {
+        PlaceError::Unreadable(..) => crate::exit::CANNOT_JUDGE,
+        PlaceError::Empty | PlaceError::Nul | PlaceError::NotUtf8(_) => crate::exit::USAGE,
+    };
+    Trouble::new(exit, "path.bad", format!("{}: {error}", path.display())).into()
+}
+
+/// Reads the configuration and makes the policy of it.
+///
+/// # Errors
+///
+/// Every mistake in it.
+pub fn configuration(root: &Root) -> Result<(Config, Policy), Failure> {
+    let bad = |error: config::ConfigError| {
+        Failure::from(Trouble::new(crate::exit::CONFIG, "config.bad", error.to_string()))
+    };
+    let config = Config::load(root.dir()).map_err(bad)?;
+    let policy = config.policy(&root.facts()).map_err(bad)?;
+    Ok((config, policy))
+}
+
+/// The one id that contains this text; an exact one wins.
+fn one_of<'i>(
+    text: &str,
+    ids: impl Iterator<Item = &'i str>,
+    what: &str,
+    list: &str,
+) -> Result<String, Failure> {
+    let found: Vec<&str> = ids.filter(|id| !text.is_empty() && id.contains(text)).collect();
+    if let Some(exact) = found.iter().find(|id| **id == text) {
+        return Ok((*exact).to_owned());
+    }
+    match found.as_slice() {
+        [one] => Ok((*one).to_owned()),
+        [] => Err(Trouble::new(
+            crate::exit::UNKNOWN,
+            "id.unknown",
+            format!("no {what} has {text:?} in its id"),
+        )
+        .fix("list them", list)
+        .into()),
+        several => {
+            let shown: Vec<&str> = several.iter().copied().take(5).collect();
+            Err(Trouble::usage(format!(
+                "{text:?} fits {} ids: {}",
+                several.len(),
+                shown.join(", ")
+            ))
+            .into())
+        }
+    }
+}

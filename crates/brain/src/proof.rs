@@ -1,0 +1,102 @@
+//! Has a human prove to be one, in the way that this brain asks for, and seals what they answer.
+
+use std::path::PathBuf;
+
+use protocol::facts::caller::{Nature, Proof};
+use protocol::facts::gate::Gate;
+use protocol::refusal::Refusal;
+
+use crate::caller::proven;
+use crate::context::Context;
+use crate::exit;
+use crate::failure::{Failure, Trouble};
+use crate::human::{Demo, HumanError, MacKey, Seal, Signers, sign, typed};
+
+/// The variable that names the key with which a human signs.
+const KEY: &str = "BRAIN_SIGNING_KEY";
+
+/// Lets the caller prove to be a human who wants this; from then on the context calls as one. Gives the seal.
+///
+/// # Errors
+///
+/// [`Refusal::NotHuman`] for an agent, before anything is asked; what kept the proof from being given.
+pub fn prove(cx: &mut Context, verb: &str, shown: &str, answer: &str) -> Result<Seal, Failure> {
+    let (proof, seal) = if let Some(demo) = demo(cx)? {
+        (Proof::Demo, demo.seal(answer))
+    } else if let Nature::Agent { by } = &cx.caller.nature {
+        let taken_for = format!("an agent, by {by}");
+        return Err(Refusal::NotHuman {
+            verb: verb.to_owned(),
+            taken_for,
+        }
+        .into());
+    } else if cx.config.gates.signed {
+        let seal = sign(answer, &signing_key()).map_err(trouble)?;
+        let proof = signers(cx)?.verify(answer, &seal).map_err(trouble)?.ok_or_else(|| {
+            Trouble::new(exit::NOT_YOURS, "gate.not_human", "the signature is of no listed key".to_owned())
+                .hint("add the key to the file that `gates.signers` names, or name another with BRAIN_SIGNING_KEY")
+        })?;
+        (proof, seal)
+    } else {
+        let proof = typed(&format!("{shown}\nOnly a human may {verb}.")).map_err(trouble)?;
+        (proof, machine(cx)?.seal(answer))
+    };
+    cx.caller = proven(cx.caller.clone(), proof);
+    Ok(seal)
+}
+
+/// Whether a gate's answer is one: sealed by this machine, by a listed key, or by this demo.
+///
+/// What cannot be looked at does not count.
+pub fn verifies(cx: &Context, gate: &Gate) -> bool {
+    let Some(answer) = &gate.answer else { return false };
+    let Some(seal) = Seal::parse(&answer.mac) else {
+        return false;
+    };
+    let text = gate.to_sign(answer.choice, &answer.words, &answer.by.user, &answer.by.host);
+    match &seal {
+        Seal::Mac(_) => !cx.config.gates.signed && machine(cx).is_ok_and(|key| key.verifies(&text, &seal)),
+        Seal::Ssh(_) => signers(cx).is_ok_and(|signers| matches!(signers.verify(&text, &seal), Ok(Some(_)))),
+        Seal::Demo(_) => demo(cx).is_ok_and(|demo| demo.is_some_and(|demo| demo.verifies(&text, &seal))),
+    }
+}
+
+fn machine(cx: &Context) -> Result<MacKey, Failure> {
+    MacKey::open(&MacKey::place().map_err(trouble)?, cx.root.dir()).map_err(trouble)
+}
+
+fn demo(cx: &Context) -> Result<Option<Demo>, Failure> {
+    let (root, id) = (cx.root.dir(), cx.config.brain.as_deref().unwrap_or_default());
+    if !Demo::is_claimed(root) {
+        Ok(None)
+    } else {
+        Ok(Demo::open(root, id, &machine(cx)?))
+    }
+}
+
+fn signers(cx: &Context) -> Result<Signers, Failure> {
+    match &cx.config.gates.signers {
+        Some(file) => Ok(Signers::new(cx.root.dir().join(file))),
+        None => Err(Trouble::new(
+            exit::CONFIG,
+            "config.bad",
+            "gates.signed needs gates.signers".to_owned(),
+        )
+        .hint("name the file that lists the keys: gates: {signed: true, signers: .allowed-signers}")
+        .into()),
+    }
+}
+
+fn signing_key() -> PathBuf {
+    let home = || std::env::var_os("HOME").map(PathBuf::from).unwrap_or_default();
+    std::env::var_os(KEY).map_or_else(|| home().join(".ssh/id_ed25519"), PathBuf::from)
+}
+
+fn trouble(error: HumanError) -> Failure {
+    let code = match error {
+        HumanError::NoTerminal | HumanError::WrongCode => "gate.not_human",
+        HumanError::Ssh { .. } => "gate.signature",
+        HumanError::Key { .. } | HumanError::Io { .. } => "gate.key",
+    };
+    Trouble::new(exit::NOT_YOURS, code, error.to_string()).into()
+}

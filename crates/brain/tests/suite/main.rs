@@ -1,0 +1,11 @@
+//! The faces' foundations, each against real files, links, repositories and processes.
+
+#![expect(clippy::unwrap_used, reason = "a helper that fails is a test that fails")]
+
+mod caller;
+mod config;
+mod human;
+mod place;
+mod root;
+mod token;
+mod world;

@@ -1,0 +1,619 @@
+//! Seeing one attempt through: worktree, baseline, agent, close, judgement. Any step may find itself done.
+
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant as Stopwatch};
+
+use git::{Oid, Repository};
+use protocol::command::{Changed, Command};
+use protocol::facts::claim::{Claim, Outcome};
+use protocol::facts::gate::GateKind;
+use protocol::facts::id::{AttemptId, SessId};
+use protocol::facts::path::LogicalPath;
+use protocol::facts::plan::{Launch, Phase, WorktreeSetup};
+use protocol::facts::run::{Exit, PhaseRun, Standing};
+use protocol::facts::span::Span;
+use protocol::refusal::Refusal;
+use protocol::rules::drift;
+use protocol::rules::run::{phase_of, said_by};
+use protocol::world::{Pick, World};
+
+use super::begin::{Place, branch_of, place_of};
+use super::{Driver, Hand, News, Trouble, brief};
+use crate::close::{self, CloseAsk, CloseError, Closed};
+use crate::launch::{self, Adopted, Brief, Child, Limits, Spec};
+use crate::token::{self, Token};
+
+/// How long to wait for news at a time: the end of a child is noticed at once all the same.
+const LISTEN: Duration = Duration::from_millis(200);
+
+/// How long a child has between the request to end and its end by force.
+const GRACE: Span = Span::from_ms(5_000);
+
+/// One attempt with what it needs.
+struct Attempt<'a> {
+    it: &'a PhaseRun,
+    claim: Claim,
+    place: Place,
+    worktree: PathBuf,
+}
+
+impl Attempt<'_> {
+    fn phase(&self) -> &Phase {
+        &self.it.phase
+    }
+
+    fn id(&self) -> &str {
+        self.it.phase.id.as_str()
+    }
+
+    fn base(&self) -> Option<Oid> {
+        self.claim
+            .base
+            .get(&self.place.key)
+            .and_then(|base| Oid::parse(base.commit.as_deref()?))
+    }
+}
+
+impl Driver<'_> {
+    /// Sees an attempt through to its judgement, from wherever it stands.
+    pub(super) fn attend(&self, hand: &mut Hand<'_>, phase: &str, id: &AttemptId) -> Result<(), Trouble> {
+        let (world, _) = hand.look(&self.attempt_picks(phase))?;
+        let Some(it) = phase_of(&world, &self.run, phase) else {
+            return Ok(());
+        };
+        let Some(fact) = it.attempts.iter().find(|attempt| attempt.id == *id) else {
+            return Ok(());
+        };
+        let Some(claim) = world.claims.get(&fact.claim).cloned() else {
+            return Ok(());
+        };
+        let worktree = self.ground.worktree_dir(&claim.id);
+        let place = place_of(self.ground, &it.phase)?;
+        let attempt = Attempt {
+            it,
+            claim,
+            place,
+            worktree,
+        };
+
+        let exit = match &fact.exit {
+            Some(exit) => exit.clone(),
+            None => {
+                let Some(exit) = self.run_child(hand, &world, &attempt, id)? else {
+                    return Ok(());
+                };
+                hand.submit(&Command::EndAttempt {
+                    run: self.run.clone(),
+                    driver: self.fence,
+                    phase: phase.to_owned(),
+                    attempt: id.clone(),
+                    exit: exit.clone(),
+                })?;
+                exit
+            }
+        };
+        self.settle(hand, &attempt, id, &exit)
+    }
+
+    fn attempt_picks(&self, phase: &str) -> Vec<Pick> {
+        vec![
+            Pick::Run(self.run.clone()),
+            Pick::Phase(self.run.clone(), vec![phase.to_owned()]),
+        ]
+    }
+
+    /// Starts the attempt's child, or takes back the one that runs; gives how it ended.
+    ///
+    /// `None`: the attempt was taken away before anything was started.
+    fn run_child(
+        &self,
+        hand: &mut Hand<'_>,
+        world: &World,
+        attempt: &Attempt<'_>,
+        id: &AttemptId,
+    ) -> Result<Option<Exit>, Trouble> {
+        let dir = self.ground.attempt_dir(&attempt.claim.id);
+        let child = match launch::adopt(&dir)? {
+            Adopted::Ended(ending) => return Ok(Some(ending.exit)),
+            Adopted::Vanished => return Ok(Some(Exit::Vanished)),
+            Adopted::Running(child) => {
+                let (phase, claim) = (attempt.id().to_owned(), attempt.claim.id.clone());
+                self.face.hear(News::TakenBack { phase, claim });
+                child
+            }
+            Adopted::NeverStarted => {
+                if attempt.claim.is_terminal() {
+                    return Ok(Some(Exit::NotStarted("its claim ended first".to_owned())));
+                }
+                if let Err(why) = self.prepare(attempt) {
+                    return Ok(Some(Exit::NotStarted(why)));
+                }
+                match self.baseline(hand, attempt)? {
+                    Baseline::Go => {}
+                    Baseline::Gone => return Ok(None),
+                }
+                let token = match Token::find(&self.ground.state, &attempt.claim.id) {
+                    Ok(Some(token)) => token.to_environment(),
+                    Ok(None) => return Ok(Some(Exit::NotStarted("its token is gone".to_owned()))),
+                    Err(error) => return Ok(Some(Exit::NotStarted(format!("its token is gone: {error}")))),
+                };
+                let spec = match self.spec(world, attempt, id, &dir, &token) {
+                    Ok(spec) => spec,
+                    Err(why) => return Ok(Some(Exit::NotStarted(why))),
+                };
+                let child = match launch::start(&spec) {
+                    Ok(child) => child,
+                    Err(error) => return Ok(Some(Exit::NotStarted(error.to_string()))),
+                };
+                self.face.hear(News::Started {
+                    phase: attempt.id().to_owned(),
+                    claim: attempt.claim.id.clone(),
+                    log: child.log_path(),
+                });
+                child
+            }
+        };
+        self.watch(hand, attempt, &child).map(Some)
+    }
+
+    /// Makes the worktree of the attempt and makes it fit to work in.
+    fn prepare(&self, attempt: &Attempt<'_>) -> Result<(), String> {
+        let began = Stopwatch::now();
+        let base = attempt.base().ok_or("its base is unknown")?;
+        let door = &attempt.place.door;
+        let branch = branch_of(&attempt.claim.id);
+        let whole = Repository::at(&attempt.worktree).is_some_and(|tree| {
+            let head = door.to(tree).ok().and_then(|door| door.head().ok());
+            head.is_some_and(|head| head.branch() == Some(&branch) && head.oid() == Some(&base))
+        });
+        if !whole {
+            // Nothing ever ran there: what a killed maker left is taken away and made again.
+            door.worktree_discard(&attempt.worktree, &branch, &base)
+                .map_err(|error| error.to_string())?;
+            if let Some(folder) = attempt.worktree.parent() {
+                std::fs::create_dir_all(folder).map_err(|error| error.to_string())?;
+            }
+            door.worktree_add(&attempt.worktree, &branch, &base)
+                .map_err(|error| error.to_string())?;
+        }
+        let setup = attempt.phase().worktree.as_ref().unwrap_or(&self.ground.worktree);
+        self.furnish(attempt, setup)?;
+        if *setup != WorktreeSetup::default() {
+            let took_ms = u64::try_from(began.elapsed().as_millis()).unwrap_or(u64::MAX);
+            self.face.hear(News::Prepared {
+                phase: attempt.id().to_owned(),
+                took_ms,
+            });
+        }
+        Ok(())
+    }
+
+    /// Links, copies and runs what `worktree:` says; nothing of zone `secret` is linked or copied.
+    fn furnish(&self, attempt: &Attempt<'_>, setup: &WorktreeSetup) -> Result<(), String> {
+        let home = attempt
+            .place
+            .door
+            .repository()
+            .main_checkout()
+            .map(Path::to_owned);
+        for (paths, link) in [(&setup.link, true), (&setup.copy, false)] {
+            for path in paths {
+                let home = home
+                    .as_deref()
+                    .ok_or("a bare repository has nothing to link or copy")?;
+                let (from, to) = (home.join(path), attempt.worktree.join(path));
+                let logical = LogicalPath::parse(path, self.ground.policy.fold)
+                    .map_err(|_| format!("worktree: {path:?} is no path below the repository"))?;
+                if self.ground.policy.zones.zone_of(&logical) == protocol::facts::zone::Zone::Secret {
+                    return Err(format!(
+                        "worktree: {path} is in zone secret: it is neither linked nor copied"
+                    ));
+                }
+                if to.symlink_metadata().is_ok() || from.symlink_metadata().is_err() {
+                    continue;
+                }
+                if let Some(folder) = to.parent() {
+                    std::fs::create_dir_all(folder).map_err(|error| format!("worktree: {path}: {error}"))?;
+                }
+                let done = if link {
+                    std::os::unix::fs::symlink(&from, &to)
+                } else {
+                    copy(&from, &to)
+                };
+                done.map_err(|error| format!("worktree: {path}: {error}"))?;
+            }
+        }
+        let Some(command) = &setup.setup else {
+            return Ok(());
+        };
+        let ran = self
+            .quietly(attempt, command, "setup")
+            .map_err(|trouble| trouble.to_string())?;
+        if ran.exit.is_success() {
+            return Ok(());
+        }
+        let said = ran.tail.lines().last().unwrap_or_default().to_owned();
+        Err(format!(
+            "worktree.setup: {command}: {}: {said}",
+            said_by(&ran.exit)
+        ))
+    }
+
+    fn quietly(&self, attempt: &Attempt<'_>, command: &str, name: &str) -> Result<launch::Output, Trouble> {
+        // A folder for each try: what a killed driver left of the last one stays beside it.
+        let folder = self.ground.state.join("quiet");
+        let mark = crate::random::bytes::<8>().map_err(|error| Trouble::Io("name", folder.clone(), error))?;
+        Ok(launch::run_quietly(launch::Quiet {
+            dir: folder.join(format!(
+                "{}-{name}-{}",
+                attempt.claim.id,
+                crate::random::hex(&mark)
+            )),
+            shim: self.ground.shim.clone(),
+            command: launch::Command::Shell(command.to_owned()),
+            cwd: attempt.worktree.join(&attempt.place.inside),
+            base: launch::Base::Fixed,
+            env: Vec::new(),
+            limits: Limits::default(),
+        })?)
+    }
+
+    /// Asks a human when the tests fail before the agent has touched anything.
+    fn baseline(&self, hand: &mut Hand<'_>, attempt: &Attempt<'_>) -> Result<Baseline, Trouble> {
+        let Some(tests) = self
+            .tests_of(attempt.phase())
+            .filter(|_| attempt.phase().baseline)
+        else {
+            return Ok(Baseline::Go);
+        };
+        let tree = attempt.base().map(|base| base.to_string()).unwrap_or_default();
+        let subject = format!(
+            "baseline:{}",
+            &blake3::hash(format!("{tree}\n{}", tests.run).as_bytes()).to_hex()[..16]
+        );
+        let allowed = |it: &PhaseRun| it.allowed.contains(&(GateKind::Review, subject.clone()));
+        if allowed(attempt.it) {
+            return Ok(Baseline::Go);
+        }
+        let known_green = self
+            .ground
+            .state
+            .join("baselines")
+            .join(&subject["baseline:".len()..]);
+        if known_green.exists() {
+            return Ok(Baseline::Go);
+        }
+        let ran = self.quietly(attempt, &tests.run, "baseline")?;
+        if ran.exit.is_success() {
+            // A hint only: without it the next phase looks for itself.
+            let folder = known_green.parent().map(std::fs::create_dir_all);
+            let _ = folder.map(|_| std::fs::write(&known_green, b""));
+            return Ok(Baseline::Go);
+        }
+        let said: Vec<(String, String)> = ran
+            .tail
+            .lines()
+            .rev()
+            .take(3)
+            .map(|line| ("Output".to_owned(), line.to_owned()))
+            .collect();
+        hand.submit(&Command::AskPhase {
+            run: self.run.clone(),
+            driver: self.fence,
+            phase: attempt.id().to_owned(),
+            kind: GateKind::Review,
+            subject: subject.clone(),
+            why: format!(
+                "`{}` fails before the agent starts: {}",
+                tests.run,
+                said_by(&ran.exit)
+            ),
+            known: said,
+            shown: String::new(),
+        })?;
+        loop {
+            let (world, _) = hand.look(&self.attempt_picks(attempt.id()))?;
+            let Some(it) = phase_of(&world, &self.run, attempt.id()) else {
+                return Ok(Baseline::Gone);
+            };
+            if allowed(it) {
+                return Ok(Baseline::Go);
+            }
+            let claim_lives = world
+                .claims
+                .get(&attempt.claim.id)
+                .is_some_and(|claim| !claim.is_terminal());
+            if it.standing != Standing::Running || !claim_lives || self.is_over(&world) {
+                return Ok(Baseline::Gone);
+            }
+            hand.store.wait(world.head, LISTEN)?;
+        }
+    }
+
+    fn is_over(&self, world: &World) -> bool {
+        world
+            .runs
+            .get(&self.run)
+            .is_none_or(|run| run.end.is_some() || run.driver != self.fence)
+    }
+
+    /// What is to be started, and with what.
+    fn spec(
+        &self,
+        world: &World,
+        attempt: &Attempt<'_>,
+        id: &AttemptId,
+        dir: &Path,
+        secret: &str,
+    ) -> Result<Spec, String> {
+        let phase = attempt.phase();
+        let (command, as_argument) = self.command(phase)?;
+        let zones: Vec<String> = drift::zones_of(&self.ground.policy, phase)
+            .iter()
+            .map(ToString::to_string)
+            .collect();
+        let before: Vec<String> = phase
+            .needs
+            .iter()
+            .filter_map(|need| before(world, self, need.as_str()))
+            .collect();
+        let text = brief(phase, &attempt.claim, &zones, &before);
+        let env =
+            |name: &str, value: &dyn AsRef<std::ffi::OsStr>| (name.to_owned(), value.as_ref().to_owned());
+        Ok(Spec {
+            dir: dir.to_owned(),
+            shim: self.ground.shim.clone(),
+            command: launch::Command::Shell(command),
+            cwd: attempt.worktree.join(&attempt.place.inside),
+            base: launch::Base::Fixed,
+            env: vec![
+                env("BRAIN_SESSION", &attempt.claim.id.as_str()),
+                env(token::VARIABLE, &secret),
+                env("BRAIN_ROOT", &self.ground.root),
+                env("BRAIN_ATTEMPT", &id.as_str()),
+            ],
+            masked: vec![token::VARIABLE.to_owned()],
+            brief: if as_argument {
+                Brief::Argument(OsString::from(text))
+            } else {
+                Brief::Stdin(text.into_bytes())
+            },
+            limits: Limits {
+                time: phase.timeout,
+                idle: phase.idle,
+                output: phase.output.map(|size| size.as_bytes()),
+                memory: phase.memory.map(|size| size.as_bytes()),
+                ..Limits::default()
+            },
+        })
+    }
+
+    /// The shell command of a phase, and whether its brief is an argument.
+    fn command(&self, phase: &Phase) -> Result<(String, bool), String> {
+        let launch = phase
+            .run
+            .clone()
+            .or_else(|| self.ground.runner.clone().map(Launch::Runner));
+        match launch {
+            Some(Launch::Shell(command)) => Ok((command, false)),
+            Some(Launch::Runner(name)) => match self.ground.runners.get(&name) {
+                Some(runner) => Ok((runner.command.clone(), runner.brief_as_argument)),
+                None => Err(format!(
+                    "the runner {name} is not configured: write `runners: {{{name}: {{command: …}}}}` in brain.yml, \
+                     or a shell command as `run:`"
+                )),
+            },
+            None => Err(
+                "nothing says what does it: write `run:` in the phase, or `runner:` in brain.yml".to_owned(),
+            ),
+        }
+    }
+
+    /// Waits for the child; ends, suspends and continues it as its claim says.
+    fn watch(&self, hand: &mut Hand<'_>, attempt: &Attempt<'_>, child: &Child) -> Result<Exit, Trouble> {
+        let mut suspended = false;
+        loop {
+            if let Some(ending) = child.wait(Some(Stopwatch::now() + LISTEN)) {
+                self.face.hear(News::Ended {
+                    phase: attempt.id().to_owned(),
+                    how: said_by(&ending.exit),
+                    ran_ms: ending.ran_ms,
+                });
+                return Ok(ending.exit);
+            }
+            let (world, _) = hand.look(&vec![
+                Pick::Claim(attempt.claim.id.clone()),
+                Pick::Run(self.run.clone()),
+            ])?;
+            let Some(claim) = world.claims.get(&attempt.claim.id) else {
+                continue;
+            };
+            if world
+                .runs
+                .get(&self.run)
+                .is_some_and(|run| run.driver != self.fence)
+            {
+                return Err(Refusal::RunTaken {
+                    run: self.run.clone(),
+                }
+                .into());
+            }
+            let ended_by_itself = claim.result.is_some();
+            if claim.is_terminal() && !ended_by_itself {
+                child.end(GRACE)?;
+                continue;
+            }
+            let paused = !world.pauses(claim).is_empty();
+            if paused != suspended {
+                if paused {
+                    child.suspend()?
+                } else {
+                    child.resume()?
+                };
+                suspended = paused;
+            }
+        }
+    }
+
+    /// Closes the claim of an ended child, if it is open, and has the attempt judged.
+    fn settle(
+        &self,
+        hand: &mut Hand<'_>,
+        attempt: &Attempt<'_>,
+        id: &AttemptId,
+        exit: &Exit,
+    ) -> Result<(), Trouble> {
+        let refused = self.close(hand, attempt, exit)?;
+        let changed = self.changed(attempt);
+        let judged = hand.submit(&Command::JudgeAttempt {
+            run: self.run.clone(),
+            driver: self.fence,
+            phase: attempt.id().to_owned(),
+            attempt: id.clone(),
+            refused,
+            changed,
+        });
+        match judged {
+            // The run was cancelled or aborted meanwhile: its claims are failed, nothing is left to judge.
+            Err(Trouble::Refused(refusal)) if matches!(*refusal, Refusal::RunOver { .. }) => return Ok(()),
+            other => drop(other?),
+        }
+        let (world, _) = hand.look(&self.attempt_picks(attempt.id()))?;
+        let claim = world.claims.get(&attempt.claim.id);
+        let outcome = phase_of(&world, &self.run, attempt.id())
+            .and_then(|it| it.attempts.iter().find(|it| it.id == *id))
+            .and_then(|it| it.outcome)
+            .unwrap_or(Outcome::Failed);
+        let result =
+            claim.and_then(|claim| claim.result.as_ref().map(|result| close::summary(claim, result)));
+        self.face.hear(News::Settled {
+            phase: attempt.id().to_owned(),
+            outcome,
+            summary: result.unwrap_or_default(),
+        });
+        if outcome == Outcome::Ok
+            && let Some(theme) = &attempt.claim.theme_branch
+        {
+            // What is landed is in the theme; a worktree with anything else in it is kept, by git's own look.
+            let _ = attempt.place.door.worktree_remove(&attempt.worktree, theme);
+            let _ = Token::forget(&self.ground.state, &attempt.claim.id);
+        }
+        Ok(())
+    }
+
+    /// Closes the attempt's claim; gives why the close was refused, if it was.
+    fn close(
+        &self,
+        hand: &mut Hand<'_>,
+        attempt: &Attempt<'_>,
+        exit: &Exit,
+    ) -> Result<Option<String>, Trouble> {
+        let id = &attempt.claim.id;
+        let at_most = if exit.is_success() {
+            Outcome::Ok
+        } else {
+            Outcome::Failed
+        };
+        let notes = (!exit.is_success()).then(|| said_by(exit));
+        loop {
+            let (world, _) = hand.look(&vec![Pick::Claim(id.clone()), Pick::Run(self.run.clone())])?;
+            let Some(claim) = world.claims.get(id) else {
+                return Ok(None);
+            };
+            if claim.is_terminal() || self.is_over(&world) {
+                return Ok(None);
+            }
+            if claim.waiting.is_some() || !world.pauses(claim).is_empty() {
+                hand.store.wait(world.head, LISTEN)?;
+                continue;
+            }
+            let ask = CloseAsk {
+                at_most,
+                notes: notes.clone(),
+                ..CloseAsk::of(id.clone())
+            };
+            match close::close(&mut self.ground.door(&mut *hand.store), &ask) {
+                Ok(Closed::Done(..) | Closed::Already(_)) => return Ok(None),
+                Ok(Closed::Waiting(_)) => {}
+                Err(CloseError::Refused(refusal)) => match refusal {
+                    // A gate or a pause came between: wait for its end and go on.
+                    Refusal::GatePending { .. } | Refusal::Halted { .. } => {}
+                    refusal => {
+                        let why = refusal.code().to_owned();
+                        let phase = attempt.id().to_owned();
+                        self.face.hear(News::Refused {
+                            phase,
+                            why: Box::new(refusal),
+                        });
+                        return Ok(Some(why));
+                    }
+                },
+                Err(CloseError::Fault(fault)) => return Err(Trouble::Store(fault)),
+                Err(other) => return Ok(Some(other.to_string())),
+            }
+            hand.store.wait(world.head, LISTEN)?;
+        }
+    }
+
+    /// What the attempt really changed, for the look at its drift.
+    fn changed(&self, attempt: &Attempt<'_>) -> Vec<Changed> {
+        let opening = git::Opening {
+            commit: attempt.base(),
+            dirty: Default::default(),
+        };
+        let audit = Repository::at(&attempt.worktree)
+            .and_then(|tree| attempt.place.door.to(tree).ok())
+            .and_then(|door| door.audit(&opening).ok());
+        let logical = |path: &Path| {
+            let below = if attempt.place.key == "." {
+                path.to_owned()
+            } else {
+                Path::new(&attempt.place.key).join(path)
+            };
+            LogicalPath::from_tree(&below.to_string_lossy(), self.ground.policy.fold).ok()
+        };
+        let changes = audit.into_iter().flat_map(|audit| audit.changes);
+        let facts = changes.filter_map(|change| {
+            let path = logical(&change.path)?;
+            Some(Changed {
+                path,
+                added: change.is_added(),
+                deleted: change.is_deleted(),
+            })
+        });
+        facts.collect()
+    }
+}
+
+enum Baseline {
+    Go,
+    Gone,
+}
+
+/// One line of what an earlier phase left.
+fn before(world: &World, driver: &Driver<'_>, phase: &str) -> Option<String> {
+    let it = phase_of(world, &driver.run, phase)?;
+    let claim: &SessId = &it.last()?.claim;
+    let result = world.claims.get(claim)?.result.as_ref()?;
+    let files = result
+        .files_modified
+        .iter()
+        .take(8)
+        .cloned()
+        .collect::<Vec<_>>()
+        .join(" ");
+    Some(format!("{} — {}: {files}", it.phase.id, result.status.as_str()))
+}
+
+fn copy(from: &Path, to: &Path) -> std::io::Result<()> {
+    if !from.is_dir() {
+        return std::fs::copy(from, to).map(drop);
+    }
+    std::fs::create_dir_all(to)?;
+    for entry in std::fs::read_dir(from)? {
+        let entry = entry?;
+        copy(&entry.path(), &to.join(entry.file_name()))?;
+    }
+    Ok(())
+}
