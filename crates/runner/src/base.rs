@@ -1,6 +1,7 @@
 //! Repositories as a claim meets them: what a close compares with (protocol, section 5, `base`).
 
 use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
 use std::ffi::{OsStr, OsString};
 use std::fs;
 use std::io;
@@ -93,10 +94,9 @@ pub fn bases<'p>(
         let Some(checkout) = Checkout::find(root, folder) else {
             continue;
         };
-        if !found.contains_key(&checkout.repo) {
+        if let Entry::Vacant(slot) = found.entry(checkout.repo.clone()) {
             let door = open(checkout.repository.clone());
-            let base = base(&checkout, &door, policy)?;
-            found.insert(checkout.repo, base);
+            slot.insert(base(&checkout, &door, policy)?);
         }
     }
     Ok(found)

@@ -114,6 +114,7 @@ pub enum Closed {
 
 /// Why a close did not go on.
 #[derive(Debug)]
+#[expect(clippy::large_enum_variant, reason = "one is made per close")]
 pub enum CloseError {
     /// The rules say no.
     Refused(Refusal),

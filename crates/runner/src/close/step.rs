@@ -49,6 +49,7 @@ impl Fuse {
 }
 
 /// Why the steps do not go on.
+#[expect(clippy::large_enum_variant, reason = "one is made per close")]
 pub(super) enum Stop {
     /// A human must answer.
     Wait(GateId),

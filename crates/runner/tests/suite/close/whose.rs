@@ -371,7 +371,7 @@ fn a_claim_that_took_over_inherits_what_the_first_one_left() {
     w.write("docs/a.md", "half\n");
     w.clock.turn(20_000);
     let second = w.open("second", &["docs/"], notes());
-    assert_eq!(w.claim(&second).inherits, [first.clone()]);
+    assert_eq!(w.claim(&second).inherits, std::slice::from_ref(&first));
     let said = w.close(&first);
     assert!(
         matches!(said, Err(CloseError::Refused(Refusal::Superseded { .. }))),
