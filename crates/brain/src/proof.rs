@@ -15,17 +15,34 @@ use crate::human::{Demo, HumanError, MacKey, Seal, Signers, sign, typed};
 /// The variable that names the key with which a human signs.
 const KEY: &str = "BRAIN_SIGNING_KEY";
 
+/// Refuses an agent, before anything else is looked at; a demo answers whoever calls.
+///
+/// # Errors
+///
+/// [`Refusal::NotHuman`].
+pub fn only_humans(cx: &Context, verb: &str) -> Result<(), Failure> {
+    match &cx.caller.nature {
+        Nature::Agent { by } if demo(cx)?.is_none() => Err(Refusal::NotHuman {
+            verb: verb.to_owned(),
+            taken_for: format!("an agent, by {by}"),
+        }
+        .into()),
+        _ => Ok(()),
+    }
+}
+
 /// Lets the caller prove to be a human who wants this; from then on the context calls as one. Gives the seal.
 ///
 /// # Errors
 ///
 /// [`Refusal::NotHuman`] for an agent, before anything is asked; what kept the proof from being given.
 pub fn prove(cx: &mut Context, verb: &str, shown: &str, answer: &str) -> Result<Seal, Failure> {
+    only_humans(cx, verb)?;
+    if let Some(seal) = given_by_test(cx, answer)? {
+        return Ok(seal);
+    }
     let (proof, seal) = if let Some(demo) = demo(cx)? {
         (Proof::Demo, demo.seal(answer))
-    } else if let Nature::Agent { by } = &cx.caller.nature {
-        let taken_for = format!("an agent, by {by}");
-        return Err(Refusal::NotHuman { verb: verb.to_owned(), taken_for }.into());
     } else if cx.config.gates.signed {
         let seal = sign(answer, &signing_key()).map_err(trouble)?;
         let proof = signers(cx)?.verify(answer, &seal).map_err(trouble)?.ok_or_else(|| {
@@ -41,12 +58,31 @@ pub fn prove(cx: &mut Context, verb: &str, shown: &str, answer: &str) -> Result<
     Ok(seal)
 }
 
+/// The seal of a caller of whom a test says that it is a human, in a brain that asks for no signature.
+#[cfg(feature = "testkit")]
+fn given_by_test(cx: &Context, answer: &str) -> Result<Option<Seal>, Failure> {
+    let human = std::env::var_os("BRAIN_TEST_CALLER").is_some_and(|caller| caller == "human");
+    if human && !cx.config.gates.signed {
+        Ok(Some(machine(cx)?.seal(answer)))
+    } else {
+        Ok(None)
+    }
+}
+
+#[cfg(not(feature = "testkit"))]
+#[expect(clippy::unnecessary_wraps, reason = "the same shape as under testkit")]
+fn given_by_test(_: &Context, _: &str) -> Result<Option<Seal>, Failure> {
+    Ok(None)
+}
+
 /// Whether a gate's answer is one: sealed by this machine, by a listed key, or by this demo.
 ///
 /// What cannot be looked at does not count.
 pub fn verifies(cx: &Context, gate: &Gate) -> bool {
     let Some(answer) = &gate.answer else { return false };
-    let Some(seal) = Seal::parse(&answer.mac) else { return false };
+    let Some(seal) = Seal::parse(&answer.mac) else {
+        return false;
+    };
     let text = gate.to_sign(answer.choice, &answer.words, &answer.by.user, &answer.by.host);
     match &seal {
         Seal::Mac(_) => !cx.config.gates.signed && machine(cx).is_ok_and(|key| key.verifies(&text, &seal)),
@@ -61,15 +97,23 @@ fn machine(cx: &Context) -> Result<MacKey, Failure> {
 
 fn demo(cx: &Context) -> Result<Option<Demo>, Failure> {
     let (root, id) = (cx.root.dir(), cx.config.brain.as_deref().unwrap_or_default());
-    if !Demo::is_claimed(root) { Ok(None) } else { Ok(Demo::open(root, id, &machine(cx)?)) }
+    if !Demo::is_claimed(root) {
+        Ok(None)
+    } else {
+        Ok(Demo::open(root, id, &machine(cx)?))
+    }
 }
 
 fn signers(cx: &Context) -> Result<Signers, Failure> {
     match &cx.config.gates.signers {
         Some(file) => Ok(Signers::new(cx.root.dir().join(file))),
-        None => Err(Trouble::new(exit::CONFIG, "config.bad", "gates.signed needs gates.signers".to_owned())
-            .hint("name the file that lists the keys: gates: {signed: true, signers: .allowed-signers}")
-            .into()),
+        None => Err(Trouble::new(
+            exit::CONFIG,
+            "config.bad",
+            "gates.signed needs gates.signers".to_owned(),
+        )
+        .hint("name the file that lists the keys: gates: {signed: true, signers: .allowed-signers}")
+        .into()),
     }
 }
 

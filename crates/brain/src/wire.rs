@@ -58,7 +58,8 @@ pub fn claim(world: &World, claim: &Claim, now: Instant) -> Value {
             (repo.clone(), json!({ "commit": base.commit, "branch": base.branch, "checkout": base.checkout, "dirty": dirty }))
         })
         .collect();
-    let triggers = |list: &[protocol::facts::trigger::Trigger]| list.iter().map(ToString::to_string).collect::<Vec<_>>();
+    let triggers =
+        |list: &[protocol::facts::trigger::Trigger]| list.iter().map(ToString::to_string).collect::<Vec<_>>();
     json!({
         "sess_id": claim.id.as_str(),
         "type": claim.kind_of.as_str(),
@@ -190,7 +191,10 @@ pub fn gate(gate: &Gate) -> Value {
 
 /// A signal, with the names of section 10.
 pub fn signal(world: &World, signal: &Signal) -> Value {
-    let delivered = world.leases.get(&Lease::Delivery(signal.id.clone())).map(|lease| lease.touched);
+    let delivered = world
+        .leases
+        .get(&Lease::Delivery(signal.id.clone()))
+        .map(|lease| lease.touched);
     let state = match (signal.acked_at, delivered) {
         (Some(_), _) => "acked",
         (None, Some(_)) => "delivered",
@@ -213,7 +217,7 @@ pub fn signal(world: &World, signal: &Signal) -> Value {
         "scope": signal.scope,
         "summary": signal.summary,
         "state": state,
-        "orphan": signal.orphan,
+        "orphan": crate::show::is_orphan(world, signal),
         "created_at": time(signal.created_at),
         "delivered_at": delivered.map(time),
         "acked_at": signal.acked_at.map(time),
@@ -236,7 +240,7 @@ pub fn entry(entry: &Entry) -> Value {
                    "claim": entry.actor.claim.as_ref().map(|id| id.as_str()) },
         "event": name,
         "claim": entry.event.claim().map(|id| id.as_str()),
-        "data": without_private(data),
+        "data": outside(without_private(data)),
     })
 }
 
@@ -329,11 +333,22 @@ pub fn held(held: &Held) -> Value {
 /// The facts of a refusal, without its code and words.
 pub fn facts(refusal: &Refusal) -> Value {
     match refusal {
-        Refusal::ScopeOverlaps { wanted, held: it, stale_with_children } => {
+        Refusal::ScopeOverlaps {
+            wanted,
+            held: it,
+            stale_with_children,
+        } => {
             json!({ "wanted": wanted.to_strings(), "held": held(it), "stale_with_children": stale_with_children })
         }
         Refusal::LockClaimed { path, held: it } => json!({ "path": path.as_str(), "held": held(it) }),
-        Refusal::LockHeld { path, by, locked, owner: of, taken_at, expires_at } => json!({
+        Refusal::LockHeld {
+            path,
+            by,
+            locked,
+            owner: of,
+            taken_at,
+            expires_at,
+        } => json!({
             "path": path.as_str(), "by": by.as_str(), "locked": locked.as_str(), "owner": owner(of),
             "taken_at": time(*taken_at), "expires_at": expires_at.map(time),
         }),
@@ -346,7 +361,12 @@ pub fn facts(refusal: &Refusal) -> Value {
 pub fn detail_facts(detail: &Detail) -> Value {
     match detail {
         Detail::Claimed { held: it } => json!({ "held": held(it) }),
-        Detail::LockHeld { by, locked, owner: of, expires_at } => json!({
+        Detail::LockHeld {
+            by,
+            locked,
+            owner: of,
+            expires_at,
+        } => json!({
             "by": by.as_str(), "locked": locked.as_str(), "owner": owner(of), "expires_at": expires_at.map(time),
         }),
         other => inner(serde_json::to_value(other).unwrap_or_default()),
@@ -356,16 +376,20 @@ pub fn detail_facts(detail: &Detail) -> Value {
 /// The fields of an enum's variant, with instants as RFC 3339 and without processes.
 fn inner(value: Value) -> Value {
     match value {
-        Value::Object(map) => map.into_iter().next().map_or(Value::Null, |(_, fields)| outside(fields)),
+        Value::Object(map) => map
+            .into_iter()
+            .next()
+            .map_or(Value::Null, |(_, fields)| outside(fields)),
         _ => json!({}),
     }
 }
 
 fn outside(value: Value) -> Value {
     match value {
-        Value::Object(map) if map.len() == 3 && map.contains_key("era") && map.contains_key("tick") => {
-            map.get("wall").and_then(Value::as_i64).map_or(Value::Null, |wall| rfc3339(wall).into())
-        }
+        Value::Object(map) if map.len() == 3 && map.contains_key("era") && map.contains_key("tick") => map
+            .get("wall")
+            .and_then(Value::as_i64)
+            .map_or(Value::Null, |wall| rfc3339(wall).into()),
         Value::Object(map) => Value::Object(
             map.into_iter()
                 .filter(|(key, _)| key != "process")

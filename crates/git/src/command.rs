@@ -179,17 +179,38 @@ impl<'d> Git<'d> {
     }
 
     fn spawn_error(&self, e: io::Error) -> Error {
-        let folder_is_there = self.door.repository().folder().is_dir();
-        match e.kind() {
-            io::ErrorKind::NotFound if folder_is_there => self.error(Kind::Missing),
-            io::ErrorKind::NotFound => self.error(Kind::NotARepository),
-            _ => self.error(Kind::Io(e)),
-        }
+        unstarted(self.doing, self.door.repository().folder(), e)
     }
 
     fn error(&self, kind: Kind) -> Error {
         Error::new(self.doing, self.door.repository().folder(), kind)
     }
+}
+
+/// A git that is asked about itself and its user, in whatever folder.
+pub(crate) fn bare(folder: &Path) -> Command {
+    let mut command = Command::new("git");
+    for (name, _) in std::env::vars_os() {
+        let text = name.to_string_lossy();
+        if text.starts_with("GIT_") && !KEPT.contains(&&*text) && !KEPT_FOR_USER.contains(&&*text) {
+            command.env_remove(&name);
+        }
+    }
+    command
+        .env("LC_ALL", "C")
+        .stdin(Stdio::null())
+        .current_dir(folder);
+    command
+}
+
+/// Names what kept git from starting.
+pub(crate) fn unstarted(doing: &'static str, folder: &Path, e: io::Error) -> Error {
+    let kind = match e.kind() {
+        io::ErrorKind::NotFound if folder.is_dir() => Kind::Missing,
+        io::ErrorKind::NotFound => Kind::NotARepository,
+        _ => Kind::Io(e),
+    };
+    Error::new(doing, folder, kind)
 }
 
 /// Names a failure by what git said.

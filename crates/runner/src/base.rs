@@ -94,9 +94,9 @@ pub fn bases<'p>(
         let Some(checkout) = Checkout::find(root, folder) else {
             continue;
         };
-        if let Entry::Vacant(slot) = found.entry(checkout.repo.clone()) {
+        if let Entry::Vacant(vacant) = found.entry(checkout.repo.clone()) {
             let door = open(checkout.repository.clone());
-            slot.insert(base(&checkout, &door, policy)?);
+            vacant.insert(base(&checkout, &door, policy)?);
         }
     }
     Ok(found)

@@ -26,7 +26,7 @@ use protocol::world::{Footprint, Lease, Pick, World};
 
 pub use fault::Fault;
 pub use memory::Memory;
-pub use sqlite::{Sqlite, SqliteOptions};
+pub use sqlite::{Rebuilt, Sqlite, SqliteOptions};
 
 /// The version of the SQLite inside.
 pub fn sqlite_version() -> &'static str {
@@ -44,6 +44,10 @@ pub enum Sync {
 
 /// What a transaction came to.
 #[derive(Clone, PartialEq, Debug)]
+#[expect(
+    clippy::large_enum_variant,
+    reason = "a refusal is large on purpose, and one outcome is alive at a time"
+)]
 pub enum Outcome {
     /// The events are committed.
     Committed(Vec<Entry>),

@@ -11,12 +11,12 @@ use protocol::facts::lock::{Holder, Lock};
 use protocol::facts::path::{Fold, LogicalPath};
 use protocol::facts::run::{PhaseRun, Run, Standing};
 use protocol::facts::scope::{Entry as ScopeEntry, Scope};
-use protocol::facts::signal::{Address, Signal};
+use protocol::facts::signal::{Address, Sender, Signal};
 use protocol::facts::span::Span;
 use protocol::facts::time::Instant;
 use protocol::facts::trigger::Trigger;
 use protocol::facts::work::{Work, WorkKey};
-use protocol::world::{Footprint, Halt, Lease, Pick, Until, World};
+use protocol::world::{Footprint, Halt, Lease, Pick, Until, World, green_key};
 
 use crate::Fault;
 
@@ -307,6 +307,16 @@ impl Loader<'_> {
             {
                 self.world.gates.insert(gate.id.clone(), gate);
             }
+            // What a close weighs its evidence against.
+            if let Some(evidence) = claim
+                .closing
+                .as_ref()
+                .and_then(|closing| closing.evidence.as_ref())
+            {
+                let key = green_key(&evidence.repo, &evidence.command);
+                let total = self.source.green(&key)?;
+                self.world.greens.extend(total.map(|total| (key, total)));
+            }
             next.clone_from(&claim.parent_satellite);
             self.world.claims.insert(id, claim);
         }
@@ -408,6 +418,9 @@ impl Loader<'_> {
         self.lease(Lease::Delivery(signal.id.clone()))?;
         if let Address::Session(to) = &signal.to {
             self.claim(&to.clone())?;
+        }
+        if let Sender::Session(from) = &signal.from {
+            self.claim(&from.clone())?;
         }
         self.world.signals.insert(signal.id.clone(), signal);
         Ok(())

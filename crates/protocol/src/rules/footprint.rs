@@ -127,7 +127,7 @@ pub fn of(command: &Command, caller: &Caller) -> Footprint {
                 Pick::Phases(run.clone()),
                 Pick::GatesOfRun(run.clone()),
             ]);
-            if let Command::CancelRun { .. } = command {
+            if let Command::CancelRun { .. } | Command::EndRun { .. } = command {
                 picks.push(Pick::Crew(run.clone()));
             }
             picks.extend([Pick::PendingGates, Pick::LiveRuns, Pick::AllMail]);

@@ -114,7 +114,10 @@ pub enum Closed {
 
 /// Why a close did not go on.
 #[derive(Debug)]
-#[expect(clippy::large_enum_variant, reason = "one is made per close")]
+#[expect(
+    clippy::large_enum_variant,
+    reason = "a close ends once, and a refusal carries facts"
+)]
 pub enum CloseError {
     /// The rules say no.
     Refused(Refusal),

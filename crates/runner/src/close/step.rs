@@ -49,7 +49,10 @@ impl Fuse {
 }
 
 /// Why the steps do not go on.
-#[expect(clippy::large_enum_variant, reason = "one is made per close")]
+#[expect(
+    clippy::large_enum_variant,
+    reason = "a close ends once, and a refusal carries facts"
+)]
 pub(super) enum Stop {
     /// A human must answer.
     Wait(GateId),

@@ -280,7 +280,10 @@ impl std::fmt::Display for Trouble {
                 write!(f, "the merge in {repo} would overwrite {}", paths.join(", "))
             }
             Trouble::BranchExists { branch, repo } => {
-                write!(f, "{branch} is there already in {repo}, and no run of this brain made it")
+                write!(
+                    f,
+                    "{branch} is there already in {repo}, and no run of this brain made it"
+                )
             }
             Trouble::Phase { phase, why } => write!(f, "phase {phase}: {why}"),
         }
@@ -305,7 +308,11 @@ pub(crate) struct Hand<'g> {
 impl Hand<'_> {
     /// Decides a command at the door.
     pub fn submit(&mut self, command: &Command) -> Result<Vec<Entry>, Trouble> {
-        let request = Request { caller: &self.ground.caller, policy: &self.ground.policy, key: None };
+        let request = Request {
+            caller: &self.ground.caller,
+            policy: &self.ground.policy,
+            key: None,
+        };
         match store::submit(&mut *self.store, request, command)? {
             Outcome::Committed(entries) | Outcome::Repeated(entries) => Ok(entries),
             Outcome::Refused(refusal) => Err(refusal.into()),
@@ -344,7 +351,15 @@ impl<'g> Driver<'g> {
         fence: Fence,
         reread: &'g (dyn Fn() -> Result<Plan, String> + Sync),
     ) -> Driver<'g> {
-        Driver { ground, open, face, run, fence, wait_at_gates: true, reread }
+        Driver {
+            ground,
+            open,
+            face,
+            run,
+            fence,
+            wait_at_gates: true,
+            reread,
+        }
     }
 
     /// Drives until the run is over, or stands at gates alone.
@@ -363,26 +378,34 @@ impl<'g> Driver<'g> {
                 renewed: None,
                 finished,
             };
-            let outcome = loop_.turn(&mut hand, |attempt, phase| {
+            loop_.turn(&mut hand, |attempt, phase| {
                 let done: Sender<Done> = done.clone();
                 let driver = self;
                 scope.spawn(move || {
-                    let result = driver.hand().and_then(|mut hand| driver.attend(&mut hand, &phase, &attempt));
+                    let result = driver
+                        .hand()
+                        .and_then(|mut hand| driver.attend(&mut hand, &phase, &attempt));
                     // The loop may have given up already: then nobody listens.
                     let _ = done.send((attempt, result));
                 });
-            });
-            outcome
+            })
         })
     }
 
     fn hand(&self) -> Result<Hand<'g>, Trouble> {
-        Ok(Hand { store: (self.open)()?, ground: self.ground })
+        Ok(Hand {
+            store: (self.open)()?,
+            ground: self.ground,
+        })
     }
 
     fn picks(&self) -> Footprint {
         let run = &self.run;
-        vec![Pick::Run(run.clone()), Pick::Phases(run.clone()), Pick::GatesOfRun(run.clone())]
+        vec![
+            Pick::Run(run.clone()),
+            Pick::Phases(run.clone()),
+            Pick::GatesOfRun(run.clone()),
+        ]
     }
 }
 
@@ -399,7 +422,11 @@ struct Loop<'d, 'g> {
 }
 
 impl Loop<'_, '_> {
-    fn turn(&mut self, hand: &mut Hand<'_>, mut spawn: impl FnMut(AttemptId, String)) -> Result<Driven, Trouble> {
+    fn turn(
+        &mut self,
+        hand: &mut Hand<'_>,
+        mut spawn: impl FnMut(AttemptId, String),
+    ) -> Result<Driven, Trouble> {
         let driver = self.driver;
         loop {
             while let Ok((attempt, result)) = self.finished.try_recv() {
@@ -408,10 +435,16 @@ impl Loop<'_, '_> {
             }
             let (world, now) = hand.look(&driver.picks())?;
             let Some(run) = world.runs.get(&driver.run) else {
-                return Err(Refusal::RunUnknown { id: driver.run.to_string() }.into());
+                return Err(Refusal::RunUnknown {
+                    id: driver.run.to_string(),
+                }
+                .into());
             };
             if run.driver != driver.fence {
-                return Err(Refusal::RunTaken { run: driver.run.clone() }.into());
+                return Err(Refusal::RunTaken {
+                    run: driver.run.clone(),
+                }
+                .into());
             }
             if let Some(end) = run.end
                 && self.busy.is_empty()
@@ -420,7 +453,12 @@ impl Loop<'_, '_> {
             }
             self.renew(hand, &world)?;
             let gates = self.tell_gates(&world);
-            let asked = Asked { world: &world, caller: &driver.ground.caller, policy: &driver.ground.policy, now };
+            let asked = Asked {
+                world: &world,
+                caller: &driver.ground.caller,
+                policy: &driver.ground.policy,
+                now,
+            };
             let steps = next(asked, &driver.run);
             let mut moved = false;
             let mut sleep = None;
@@ -468,7 +506,9 @@ impl Loop<'_, '_> {
             if !driver.wait_at_gates && self.busy.is_empty() && sleep.is_none() && !gates.is_empty() {
                 return Ok(Driven::Gated(gates));
             }
-            let due = sleep.map_or(TICK, |until| Duration::from_millis(until.tick.saturating_sub(now.tick)));
+            let due = sleep.map_or(TICK, |until| {
+                Duration::from_millis(until.tick.saturating_sub(now.tick))
+            });
             self.rest(hand, world.head, due.min(TICK))?;
         }
     }
@@ -495,12 +535,17 @@ impl Loop<'_, '_> {
             return Ok(());
         }
         let driver = self.driver;
-        hand.store.touch(&[(Lease::Driver(driver.run.clone()), driver.fence)], DRIVER_TTL)?;
+        hand.store
+            .touch(&[(Lease::Driver(driver.run.clone()), driver.fence)], DRIVER_TTL)?;
         for claim in world.claims.values().filter(|claim| !claim.is_terminal()) {
             let of_run = claim.workflow.as_ref().is_some_and(|of| of.run == driver.run);
-            let pilot = world.runs.get(&driver.run).is_some_and(|run| run.pilot == claim.id);
+            let pilot = world
+                .runs
+                .get(&driver.run)
+                .is_some_and(|run| run.pilot == claim.id);
             if of_run || pilot {
-                hand.store.touch(&[(Lease::Claim(claim.id.clone()), claim.fence)], claim.ttl)?;
+                hand.store
+                    .touch(&[(Lease::Claim(claim.id.clone()), claim.fence)], claim.ttl)?;
             }
         }
         self.renewed = Some(Stopwatch::now());
@@ -525,7 +570,10 @@ impl Loop<'_, '_> {
         let driver = self.driver;
         for what in driver.findings(world, phase) {
             if self.told.insert(format!("{phase} {what}")) {
-                driver.face.hear(News::Told { phase: phase.to_owned(), what });
+                driver.face.hear(News::Told {
+                    phase: phase.to_owned(),
+                    what,
+                });
             }
         }
     }

@@ -53,11 +53,11 @@ pub struct Known<'a> {
     pub conflict: Option<Conflict<'a>>,
 }
 
-/// Reads a YAML plan from its bytes, as [`read`] does; a byte order mark is accepted.
+/// Reads a YAML plan from its bytes, as [`read()`] does; a byte order mark is accepted.
 ///
 /// # Errors
 ///
-/// As [`read`]; one problem alone for what is not UTF-8.
+/// As [`read()`]; one problem alone for what is not UTF-8.
 pub fn read_bytes(bytes: &[u8], file: &str, known: &Known<'_>) -> Result<(Plan, Vec<Notice>), Vec<Problem>> {
     if bytes.len() > source::BYTES_MAX {
         return Err(too_large(file));

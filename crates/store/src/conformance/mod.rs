@@ -150,9 +150,9 @@ pub fn play(seed: u64, steps: usize, open: &mut dyn FnMut(Clock) -> Box<dyn Stor
             }
             rebuilt.apply(&entry);
         }
-        compare(&mut *store, &model.world, true)
-            .unwrap_or_else(|why| panic!("{at}: tables and model: {why}"));
-        compare(&mut *store, &rebuilt, false).unwrap_or_else(|why| panic!("{at}: tables and journal: {why}"));
+        let seen = look(&mut *store, &model.world).unwrap_or_else(|why| panic!("{at}: {why}"));
+        differ(&seen, &model.world, true).unwrap_or_else(|why| panic!("{at}: tables and model: {why}"));
+        differ(&seen, &rebuilt, false).unwrap_or_else(|why| panic!("{at}: tables and journal: {why}"));
     }
     tables_equal_journal(&mut *store).unwrap_or_else(|why| panic!("seed {seed}: {why}"));
     met
@@ -212,15 +212,13 @@ pub fn everything(world: &World) -> Footprint {
     picks
 }
 
-/// Says where a store's tables differ from a world; `leases` too, if asked.
-///
-/// # Errors
-///
-/// The first difference, in words.
-pub fn compare(store: &mut dyn Store, world: &World, leases: bool) -> Result<(), String> {
-    let (seen, _) = store
-        .look(&everything(world))
-        .map_err(|fault| fault.to_string())?;
+fn look(store: &mut dyn Store, world: &World) -> Result<World, String> {
+    let looked = store.look(&everything(world));
+    looked.map(|(seen, _)| seen).map_err(|fault| fault.to_string())
+}
+
+/// Says where what a store shows differs from a world; leases too, if asked.
+fn differ(seen: &World, world: &World, leases: bool) -> Result<(), String> {
     same("heads", &seen.head, &world.head)?;
     // An epoch may have been raised since the last fence was minted.
     if seen.fence < world.fence {
@@ -247,7 +245,7 @@ pub fn compare(store: &mut dyn Store, world: &World, leases: bool) -> Result<(),
                 .map(|(lease, until)| (lease.clone(), *until))
                 .collect::<BTreeMap<_, _>>()
         };
-        same_map("leases", &of(&seen), &of(world))?;
+        same_map("leases", &of(seen), &of(world))?;
     }
     Ok(())
 }
@@ -303,7 +301,7 @@ pub fn rebuild(store: &mut dyn Store) -> Result<World, String> {
 /// The first difference, in words.
 pub fn tables_equal_journal(store: &mut dyn Store) -> Result<(), String> {
     let world = rebuild(store)?;
-    compare(store, &world, false)
+    differ(&look(store, &world)?, &world, false)
 }
 
 /// Opens a claim on a scope in one request, as tests and benches do.
