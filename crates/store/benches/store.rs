@@ -5,12 +5,12 @@
 
 use std::io::{BufRead, BufReader, Write};
 use std::path::Path;
-use std::process::{Command as Process, Stdio};
+use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use protocol::event::Entry;
 use protocol::event::Event;
-use protocol::facts::caller::{Actor, Caller};
+use protocol::facts::caller::{Actor, Caller, Process};
 use protocol::facts::claim::{Claim, Fence};
 use protocol::facts::id::SessId;
 use protocol::facts::lock::{Holder, Lock};
@@ -87,8 +87,19 @@ fn main() {
     }
 }
 
+/// A caller under eight processes, as an agent's hook is.
 fn caller() -> Caller {
-    Caller::plain("ana", "box")
+    let process = |pid| Process {
+        host: "box".to_owned(),
+        boot: "boot".to_owned(),
+        pid_ns: 1,
+        pid,
+        start: 7,
+    };
+    Caller {
+        chain: (1..9).map(process).collect(),
+        ..Caller::plain("ana", "box")
+    }
 }
 
 fn open(path: &Path) -> Sqlite {
@@ -356,7 +367,7 @@ fn processes() -> (f64, f64, f64) {
 
 fn sixteen(role: &str, path: &Path) -> Vec<(u64, u64)> {
     let start = |at: usize| {
-        Process::new(std::env::current_exe().unwrap())
+        Command::new(std::env::current_exe().unwrap())
             .args([role, path.to_str().unwrap(), &format!("p{at}")])
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
