@@ -59,10 +59,22 @@ impl Context {
     ///
     /// No brain here, a bad configuration, or a store that cannot be opened.
     pub fn open(globals: &Globals) -> Result<Context, Failure> {
+        let mut cx = Context::near(globals)?;
+        cx.look_around();
+        Ok(cx)
+    }
+
+    /// Finds the brain and opens it to look, with as much of the caller as its environment tells: what the check
+    /// before each write rarely has a use for is left to [`Context::look_around`].
+    ///
+    /// # Errors
+    ///
+    /// As [`Context::open`].
+    pub fn near(globals: &Globals) -> Result<Context, Failure> {
         let cwd = std::env::current_dir()
             .map_err(|error| Trouble::io("cannot tell the current folder", Path::new("."), &error))?;
         let root = find_root(globals, &cwd)?;
-        Context::at(Out::new(globals), root, cwd)
+        Context::over(Out::new(globals), root, cwd)
     }
 
     /// Opens this brain.
@@ -71,7 +83,13 @@ impl Context {
     ///
     /// As [`Context::open`].
     pub fn at(out: Out, root: Root, cwd: PathBuf) -> Result<Context, Failure> {
-        let (config, policy) = configuration(&root)?;
+        let mut cx = Context::over(out, root, cwd)?;
+        cx.look_around();
+        Ok(cx)
+    }
+
+    fn over(out: Out, root: Root, cwd: PathBuf) -> Result<Context, Failure> {
+        let (config, policy) = rules(&root)?;
         let database = root.database().map_err(|error| no_root(&error))?;
         let store = Sqlite::open(
             &database,
@@ -80,7 +98,7 @@ impl Context {
                 ..Default::default()
             },
         )?;
-        let caller = Probe::new().whole().unwrap_or_else(|_| Probe::new().near());
+        let caller = Probe::new().near();
         Ok(Context {
             out,
             root,
@@ -91,6 +109,15 @@ impl Context {
             cwd,
             replayed: false,
         })
+    }
+
+    /// Finds out all about the caller, also the processes above it, and names the policy: from now on commands
+    /// may be submitted.
+    pub fn look_around(&mut self) {
+        self.policy.digest = config::digest(&self.policy);
+        if let Ok(caller) = Probe::new().whole() {
+            self.caller = caller;
+        }
     }
 
     /// Decides a command at the door.
@@ -401,11 +428,18 @@ pub fn bad_path(path: &Path, error: &PlaceError) -> Failure {
 ///
 /// Every mistake in it.
 pub fn configuration(root: &Root) -> Result<(Config, Policy), Failure> {
+    let (config, mut policy) = rules(root)?;
+    policy.digest = config::digest(&policy);
+    Ok((config, policy))
+}
+
+/// Does the same, but for the hash of the policy.
+fn rules(root: &Root) -> Result<(Config, Policy), Failure> {
     let bad = |error: config::ConfigError| {
         Failure::from(Trouble::new(crate::exit::CONFIG, "config.bad", error.to_string()))
     };
     let config = Config::load(root.dir()).map_err(bad)?;
-    let policy = config.policy(&root.facts()).map_err(bad)?;
+    let policy = config.rules(&root.facts()).map_err(bad)?;
     Ok((config, policy))
 }
 
