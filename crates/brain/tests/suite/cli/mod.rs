@@ -1,7 +1,10 @@
 //! The real program, from the words that are typed to what is seen.
 
+mod input;
+mod race;
 mod stage;
 mod tale;
+mod who;
 
 use stage::Stage;
 use tale::tell;

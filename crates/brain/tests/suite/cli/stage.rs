@@ -79,9 +79,7 @@ impl Stage {
     /// Sets or, with an empty value, takes away a variable.
     pub fn set(&mut self, name: &str, value: &str) {
         self.variables.retain(|(known, _)| known != name);
-        if !value.is_empty() {
-            self.variables.push((name.to_owned(), value.to_owned()));
-        }
+        self.variables.push((name.to_owned(), value.to_owned()));
     }
 
     /// The same stage for another caller: `plain`, `human`, `agent:SESSION`.
@@ -118,6 +116,7 @@ impl Stage {
             all.retain(|(known, _)| known != name.as_str());
             all.push((name.into(), value.into()));
         }
+        all.retain(|(_, value)| !value.is_empty());
         all
     }
 
