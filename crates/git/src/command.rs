@@ -3,6 +3,7 @@
 use crate::door::Door;
 use crate::{Error, Kind};
 use std::ffi::OsStr;
+use std::fs::{File, TryLockError};
 use std::io::{self, Write};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
@@ -43,6 +44,34 @@ pub(crate) struct Git<'d> {
     doing: &'static str,
     command: Command,
     input: Option<Vec<u8>>,
+}
+
+impl Door {
+    /// Begins a call of git through this door.
+    pub(crate) fn git(&self, doing: &'static str) -> Git<'_> {
+        Git::new(self, doing)
+    }
+
+    /// Takes the turn to write this checkout's index, until the file is dropped or the process dies.
+    ///
+    /// `git commit <paths>` reads the index before it locks it: of two at once, one would drop what the
+    /// other has just written. Strangers' commits are not held up by this; ours wait for each other.
+    pub(crate) fn take_turn(&self, doing: &'static str) -> Result<File, Error> {
+        let path = self.repository().git_dir().join("brain-turn");
+        let open = File::options().create(true).append(true).open(&path);
+        let file = open.map_err(|e| Error::io(doing, &path, e))?;
+        let deadline = Instant::now() + self.patience();
+        loop {
+            match file.try_lock() {
+                Ok(()) => return Ok(file),
+                Err(TryLockError::WouldBlock) if Instant::now() < deadline => pause(),
+                Err(TryLockError::WouldBlock) => {
+                    return Err(self.error(doing, Kind::Locked { path, age: None }));
+                }
+                Err(TryLockError::Error(e)) => return Err(Error::io(doing, &path, e)),
+            }
+        }
+    }
 }
 
 impl<'d> Git<'d> {

@@ -18,6 +18,7 @@ mod config;
 mod door;
 mod error;
 mod fingerprint;
+mod head;
 mod index;
 mod installed;
 mod land;

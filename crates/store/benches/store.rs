@@ -1,15 +1,16 @@
 //! What a store costs, as ratios of two things measured by turns in one run: `cargo bench -p store --profile ci`.
 //!
 //! `BARS=1` makes a missed bar an error. A second argument runs one part alone: open, look, claims, processes.
+#![expect(clippy::unwrap_used, reason = "a bench that cannot go on has nothing to say")]
 
 use std::io::{BufRead, BufReader, Write};
-use std::path::{Path, PathBuf};
-use std::process::{Command as Process, Stdio};
+use std::path::Path;
+use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use protocol::event::Entry;
 use protocol::event::Event;
-use protocol::facts::caller::{Actor, Caller};
+use protocol::facts::caller::{Actor, Caller, Process};
 use protocol::facts::claim::{Claim, Fence};
 use protocol::facts::id::SessId;
 use protocol::facts::lock::{Holder, Lock};
@@ -86,8 +87,19 @@ fn main() {
     }
 }
 
+/// A caller under eight processes, as an agent's hook is.
 fn caller() -> Caller {
-    Caller::plain("ana", "box")
+    let process = |pid| Process {
+        host: "box".to_owned(),
+        boot: "boot".to_owned(),
+        pid_ns: 1,
+        pid,
+        start: 7,
+    };
+    Caller {
+        chain: (1..9).map(process).collect(),
+        ..Caller::plain("ana", "box")
+    }
 }
 
 fn open(path: &Path) -> Sqlite {
@@ -183,7 +195,7 @@ fn fill(path: &Path) {
     connection
         .execute(
             "WITH RECURSIVE n(i) AS (SELECT ?1 UNION ALL SELECT i + 1 FROM n WHERE i < ?2)
-             INSERT INTO journal (seq, wall, claim, key, data) SELECT i, 0, ?3, NULL, ?4 FROM n",
+             INSERT INTO journal (seq, wall, claim, key, fence, data) SELECT i, 0, ?3, NULL, 200000, ?4 FROM n",
             rusqlite::params![made as i64 + 2, EVENTS as i64, sample.id.as_str(), data],
         )
         .unwrap();
@@ -325,7 +337,7 @@ fn opening(empty: &Path, full: &Path) {
 fn processes() -> (f64, f64, f64) {
     let folder = tempfile::tempdir().unwrap();
     let (mut claims, mut bare) = (0, 0);
-    let (mut fair, mut longest) = (f64::MAX, 0.0f64);
+    let (mut fair, mut longest, mut longest_bare) = (f64::MAX, 0.0f64, 0.0f64);
     for round in 0..4 {
         let store = folder.path().join(format!("claims{round}.db"));
         Sqlite::create(&store, SqliteOptions::default()).unwrap();
@@ -344,18 +356,18 @@ fn processes() -> (f64, f64, f64) {
                 .map(|(_, wait)| *wait as f64 / 1e6)
                 .fold(0.0, f64::max),
         );
-        bare += sixteen("child-bare", &plain)
-            .iter()
-            .map(|(done, _)| done)
-            .sum::<u64>();
+        let said = sixteen("child-bare", &plain);
+        bare += said.iter().map(|(done, _)| done).sum::<u64>();
+        let waits = said.iter().map(|(_, wait)| *wait as f64 / 1e6);
+        longest_bare = waits.fold(longest_bare, f64::max);
     }
-    println!("in 4 x 3 s: {claims} claims, {bare} bare rows");
+    println!("in 4 x 3 s: {claims} claims, {bare} bare rows; longest wait for one {longest_bare:.2} s");
     (claims as f64 / bare as f64, fair, longest)
 }
 
 fn sixteen(role: &str, path: &Path) -> Vec<(u64, u64)> {
     let start = |at: usize| {
-        Process::new(std::env::current_exe().unwrap())
+        Command::new(std::env::current_exe().unwrap())
             .args([role, path.to_str().unwrap(), &format!("p{at}")])
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
@@ -407,7 +419,7 @@ fn child_claims(path: &Path, name: &str) {
 
 /// The least that a durable write can be: one row, FULL, the same queue-less retry as a busy handler's.
 fn child_bare(path: &Path) {
-    let connection = Connection::open(path).unwrap();
+    let mut connection = Connection::open(path).unwrap();
     connection.execute_batch("PRAGMA synchronous = FULL").unwrap();
     connection
         .busy_handler(Some(|_| {
@@ -420,5 +432,4 @@ fn child_bare(path: &Path) {
             .execute_batch("BEGIN IMMEDIATE; INSERT INTO row (who) VALUES ('x'); COMMIT")
             .unwrap();
     });
-    let _: PathBuf = path.to_owned();
 }

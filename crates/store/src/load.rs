@@ -482,7 +482,12 @@ impl Loader<'_> {
                 .collect();
             attempts.iter().try_for_each(|claim| self.tree(claim))?;
             if phase.standing == Standing::Pending {
-                // Its next attempt opens a claim on its own scope, whatever the command says.
+                // Its next attempt opens a claim on its own scope, whatever the command says, and counts the
+                // failures of the phase, wherever those before it wrote.
+                drop(self.run(run)?);
+                if let Some(plan) = self.world.runs.get(run).map(|run| run.plan.clone()) {
+                    self.work(&WorkKey::of_phase(&plan, id))?;
+                }
                 for fold in [Fold::Exact, Fold::Case] {
                     if let Ok(scope) = Scope::parse(&phase.phase.scope, fold) {
                         self.pick_rivals(&scope)?;

@@ -10,5 +10,6 @@ mod config;
 mod human;
 mod place;
 mod root;
+mod run;
 mod token;
 mod world;

@@ -166,9 +166,8 @@ fn covering(picks: &mut Footprint, path: &LogicalPath) {
 /// The picks of a preflight.
 pub fn of_preflight(ask: &Preflight, caller: &Caller) -> Footprint {
     let mut picks: Footprint = ask.id.iter().cloned().map(Pick::Claim).collect();
-    if caller.token.is_some() || ask.op == Op::Read {
-        picks.push(Pick::Caller(caller.clone()));
-    }
+    // Whose process the caller descends from decides whether it may renew, and what it may read.
+    picks.push(Pick::Caller(caller.clone()));
     if ask.op == Op::Read {
         return picks;
     }

@@ -18,8 +18,8 @@ const STATEMENTS: usize = 128;
 /// For how long a checkpoint waits for those who look.
 const CHECKPOINT_MOST: Duration = Duration::from_millis(50);
 
-/// The write-ahead log is folded back above this many bytes: 64 frames of 4 KiB (R24).
-const LOG_MOST: u64 = 64 * 4120;
+/// The write-ahead log is folded back above this many bytes: 100 frames of 4 KiB (R24).
+const LOG_MOST: u64 = 100 * 4120;
 
 /// Opens a connection and tells SQLite how to behave.
 pub fn open(path: &Path, create: bool, deadline: Duration) -> Result<Connection, Fault> {

@@ -159,14 +159,17 @@ impl Sqlite {
         let mut statement = self
             .connection
             .prepare_cached(
-                "SELECT (SELECT max(seq) FROM journal), fence, halt, (SELECT era FROM boot WHERE id = ?1), \
-                 (SELECT max(era) FROM boot) FROM state",
+                "SELECT j.seq, j.fence, s.fence, s.halt, (SELECT era FROM boot WHERE id = ?1), \
+                 (SELECT max(era) FROM boot) FROM state s \
+                 LEFT JOIN journal j ON j.seq = (SELECT max(seq) FROM journal)",
             )
             .map_err(&fault)?;
         let row = |row: &Row<'_>| {
             let head: Option<i64> = row.get(0)?;
-            let (fence, halt): (i64, String) = (row.get(1)?, row.get(2)?);
-            let (known, last): (Option<u32>, Option<u32>) = (row.get(3)?, row.get(4)?);
+            let (minted, least): (Option<i64>, i64) = (row.get(1)?, row.get(2)?);
+            let halt: String = row.get(3)?;
+            let (known, last): (Option<u32>, Option<u32>) = (row.get(4)?, row.get(5)?);
+            let fence = minted.unwrap_or(0).max(least);
             Ok((head.unwrap_or(0), fence, halt, known, last))
         };
         let (head, fence, halt, known, last) = statement.query_row([&boot], row).map_err(&fault)?;
@@ -231,7 +234,7 @@ impl Sqlite {
             world.apply(&entry);
             entries.push(entry);
         }
-        write::journal(&self.connection, &entries).map_err(self.fault("writing the journal"))?;
+        write::journal(&self.connection, &entries, world.fence).map_err(self.fault("writing the journal"))?;
         write::facts(&self.connection, &world).map_err(self.fault("writing facts"))?;
         let wrote = noted || !entries.is_empty();
         Ok((Outcome::Committed(entries), wrote))

@@ -62,7 +62,7 @@ impl Sqlite {
         for (boot, era) in boots {
             write::note_boot(&self.connection, &boot, era).map_err(&fault)?;
         }
-        write::journal(&self.connection, &entries).map_err(&fault)?;
+        write::journal(&self.connection, &entries, world.fence).map_err(&fault)?;
         write::facts(&self.connection, &world).map_err(&fault)?;
         self.connection.execute_batch("COMMIT").map_err(&fault)?;
         let entries = entries.len() as u64;

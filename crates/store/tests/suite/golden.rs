@@ -17,7 +17,7 @@ use store::clock::Clock;
 use store::conformance::{Model, Script, Step};
 
 /// Every event, as it is stored.
-pub const EVENTS: [&str; 41] = [
+pub const EVENTS: [&str; 40] = [
     "claim_opened",
     "claim_renewed",
     "base_noted",
