@@ -1,5 +1,7 @@
 //! JSON for the outside, written by hand: rule types never leave as they are stored.
 
+use std::collections::BTreeMap;
+
 use protocol::event::Entry;
 use protocol::facts::caller::Proof;
 use protocol::facts::claim::{Claim, ClaimResult, End, Evidence, EvidenceSource, FailedBy, Fence, Owner};
@@ -74,7 +76,7 @@ pub fn claim(world: &World, claim: &Claim, now: Instant) -> Value {
         "seen_at": held.seen_at.map(time),
         "expires_at": held.expires_at.map(time),
         "closed_at": closed_at,
-        "ttl_ms": claim.ttl.as_ms(),
+        "ttl": claim.ttl.to_string(),
         "story_angle": claim.story_angle,
         "satellite_type": claim.satellite_type.as_str(),
         "satellite_level": claim.satellite_level.as_str(),
@@ -119,12 +121,21 @@ pub fn result(result: &ClaimResult) -> Value {
     json!({
         "status": result.status.as_str(),
         "files_modified": result.files_modified,
-        "commit": result.commit,
+        "commit": commit(&result.commit),
         "tests": result.tests.as_ref().map(evidence),
         "children": result.children.iter().map(|id| id.as_str()).collect::<Vec<_>>(),
         "signal_id": result.signal_id.as_ref().map(|id| id.as_str()),
         "notes": result.notes,
     })
+}
+
+/// The commit of a close; a map by repository when there are several.
+fn commit(commits: &BTreeMap<String, String>) -> Value {
+    match commits.len() {
+        0 => Value::Null,
+        1 => json!(commits.values().next()),
+        _ => json!(commits),
+    }
 }
 
 /// A test run.

@@ -195,6 +195,9 @@ fn open(cx: &mut Context, args: &Open) -> Result<u8, Failure> {
     let token =
         Token::mint().map_err(|error| Trouble::io("cannot read", Path::new("/dev/urandom"), &error))?;
     let mut ask = request(cx, args, &token)?;
+    if let Some(theme) = &ask.theme_branch {
+        bases::theme(cx, theme)?;
+    }
     ask.base = bases::of(cx)?;
     let own = args
         .worktree

@@ -25,6 +25,16 @@ fn a_preflight_says_why_not_and_what_mends_it() {
 }
 
 #[test]
+fn zones_modes_and_satellites_have_limits_of_their_own() {
+    tell("zone", Stage::brain());
+}
+
+#[test]
+fn a_claim_in_a_worktree_lands_where_it_came_from() {
+    tell("worktree", Stage::brain());
+}
+
+#[test]
 fn gates_wait_for_a_human_and_pauses_cascade() {
     tell("gate", Stage::brain());
 }

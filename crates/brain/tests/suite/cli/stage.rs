@@ -191,9 +191,21 @@ impl Stage {
         document["entries"].as_array().map_or(0, |all| all.len() as u64)
     }
 
+    /// The name of the one worktree that a claim made; its end is different in every run.
+    pub fn worktree(&self) -> String {
+        let made = fs::read_dir(self.root.join(".brain/worktrees"))
+            .into_iter()
+            .flatten()
+            .flatten();
+        made.map(|entry| entry.file_name().to_string_lossy().into_owned())
+            .next()
+            .unwrap_or_else(|| "WORKTREE".to_owned())
+    }
+
     /// Puts names in the place of what is different in every run.
     pub fn plain(&self, text: &str) -> String {
         let text = text
+            .replace(&self.worktree(), "WORKTREE")
             .replace(self.root.to_str().unwrap(), "ROOT")
             .replace(self.path.to_str().unwrap(), "TMP");
         let named = hashes_named(&text);

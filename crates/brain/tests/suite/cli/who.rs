@@ -140,6 +140,52 @@ fn a_process_that_everyone_descends_from_owns_nothing() {
     assert_eq!(ran.code, 64, "{}", ran.err);
 }
 
+#[test]
+fn o_36_a_killed_owner_is_told_from_a_live_one_and_reaped_on_request_alone() {
+    let (stage, _) = stage();
+    let mut owners: Vec<_> = (0..2)
+        .map(|_| {
+            Command::new("sleep")
+                .arg("60")
+                .stdout(Stdio::null())
+                .spawn()
+                .unwrap()
+        })
+        .collect();
+    for (owner, scope) in owners.iter().zip(["a", "b"]) {
+        let line = format!(
+            "claim open --scope {scope} --task t --slug {scope} --owner-pid {}",
+            owner.id()
+        );
+        assert_eq!(alone(&stage, &line).code, 0);
+    }
+    owners[0].kill().unwrap();
+    owners[0].wait().unwrap();
+    for _ in 0..2 {
+        let status = alone(&stage, "status --json").document();
+        let life = |id: &str| {
+            let claims = status["claims"].as_array().unwrap();
+            claims.iter().find(|claim| claim["sess_id"] == id).unwrap()["life"].clone()
+        };
+        assert_eq!(life("sess-20261130-1000-a"), "owner gone");
+        assert_eq!(life("sess-20261130-1000-b"), "alive");
+        assert_eq!(status["counts"]["owner_gone"], 1, "looking changed something");
+    }
+    // Whoever meets it opens over it; a live one stands.
+    assert_eq!(alone(&stage, "claim open --scope b --task t --slug c").code, 10);
+    let over = alone(&stage, "claim open --scope a --task t --slug c");
+    assert!(over.code == 0 && over.err.contains("has ended"), "{}", over.err);
+    owners[1].kill().unwrap();
+    owners[1].wait().unwrap();
+    let reaped = alone(&stage, "claim reap");
+    assert!(
+        reaped.out.contains("sess-20261130-1000-b") && reaped.out.contains("has ended"),
+        "{}",
+        reaped.out
+    );
+    assert!(!reaped.out.contains("sess-20261130-1000-docs"), "{}", reaped.out);
+}
+
 /// Types on a terminal of the program's own what `answer` makes of the code that is shown.
 fn on_terminal(stage: &Stage, args: &[&str], answer: fn(&str) -> String) -> (i32, String) {
     let master = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).unwrap();
@@ -154,7 +200,7 @@ fn on_terminal(stage: &Stage, args: &[&str], answer: fn(&str) -> String) -> (i32
     let _ = fs::remove_file(&code);
     let quoted: Vec<String> = args.iter().map(|arg| format!("'{arg}'")).collect();
     let script = format!(
-        "{} {}; echo $? >{code}.new; mv {code}.new {code}",
+        "timeout --foreground 30 {} {}; echo $? >{code}.new; mv {code}.new {code}",
         brain.display(),
         quoted.join(" "),
         code = code.display()
