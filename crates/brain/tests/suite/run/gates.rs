@@ -15,7 +15,11 @@ fn a_gate_before_a_phase_opens_no_claim_until_a_human_answered_o_12() {
     assert_eq!(kind, "phase");
     assert!(ran.err.contains(&gate), "{}", ran.err);
     let claims = house.json(&["claim", "list"]);
-    assert_eq!(claims["claims"].as_array().unwrap().len(), 1, "the pilot alone: {claims}");
+    assert_eq!(
+        claims["claims"].as_array().unwrap().len(),
+        1,
+        "the pilot alone: {claims}"
+    );
     // Going on without an answer changes nothing.
     assert_eq!(house.brain(&["run", "--resume", "--no-wait"]).code, 11);
     assert!(!house.has("a"));
