@@ -7,13 +7,14 @@ use protocol::event::Entry;
 use protocol::facts::caller::{Caller, Nature};
 use protocol::facts::claim::Claim;
 use protocol::facts::gate::About;
+use protocol::facts::gate::Gate;
 use protocol::facts::id::{GateId, RunId, SessId};
 use protocol::facts::policy::Policy;
 use protocol::facts::time::Instant;
 use protocol::refusal::Refusal;
 use protocol::rules::preflight::{Op, PathAsk};
 use protocol::world::{Footprint, Pick, World};
-use store::{Outcome, Request, Sqlite, SqliteOptions, Store};
+use store::{Fault, Outcome, Request, Sqlite, SqliteOptions, Store, Trusting};
 
 use crate::caller::Probe;
 use crate::cli::Globals;
@@ -21,6 +22,7 @@ use crate::config::{self, Config};
 use crate::failure::{Failure, Trouble};
 use crate::out::Out;
 use crate::place::{PlaceError, Placer};
+use crate::proof::Keys;
 use crate::root::{Root, RootError};
 
 /// How much of an id must be typed.
@@ -43,7 +45,9 @@ pub struct Context {
     /// The rules' share of it.
     pub policy: Policy,
     /// Its store.
-    pub store: Sqlite,
+    pub store: Trusting<Sqlite>,
+    /// The keys whose seals count in it.
+    pub keys: Keys,
     /// Who calls.
     pub caller: Caller,
     /// From where.
@@ -73,13 +77,8 @@ impl Context {
     pub fn at(out: Out, root: Root, cwd: PathBuf) -> Result<Context, Failure> {
         let (config, policy) = configuration(&root)?;
         let database = root.database().map_err(|error| no_root(&error))?;
-        let store = Sqlite::open(
-            &database,
-            SqliteOptions {
-                clock: crate::clock(),
-                ..Default::default()
-            },
-        )?;
+        let keys = Keys::of(&root, &config);
+        let store = open_store(&database, &keys)?;
         let caller = Probe::new().whole().unwrap_or_else(|_| Probe::new().near());
         Ok(Context {
             out,
@@ -87,6 +86,7 @@ impl Context {
             config,
             policy,
             store,
+            keys,
             caller,
             cwd,
             replayed: false,
@@ -329,6 +329,21 @@ impl Context {
     pub fn is_agent(&self) -> bool {
         matches!(self.caller.nature, Nature::Agent { .. })
     }
+}
+
+/// Opens a store in which only what these keys sealed is an answer.
+///
+/// # Errors
+///
+/// The store's fault.
+pub fn open_store(database: &Path, keys: &Keys) -> Result<Trusting<Sqlite>, Fault> {
+    let options = SqliteOptions {
+        clock: crate::clock(),
+        ..SqliteOptions::default()
+    };
+    let keys = keys.clone();
+    let trusts = Box::new(move |gate: &Gate| keys.verify(gate));
+    Ok(Trusting::new(Sqlite::open(database, options)?, trusts))
 }
 
 /// Finds the brain that was named, or the one around the current folder.

@@ -17,11 +17,11 @@ use protocol::world::{Pick, World};
 use runner::drive::{self, Driven, Driver, Face, Ground, News, Planned, Trouble as Why};
 use rustix::fs::FlockOperation;
 use serde_json::json;
-use store::{Fault, Sqlite, SqliteOptions, Store};
+use store::{Fault, Store};
 
 use crate::cli::{Run, RunVerb};
 use crate::commands::plan;
-use crate::context::{Context, Typed};
+use crate::context::{Context, Typed, open_store};
 use crate::failure::{Failure, Trouble};
 use crate::out::Out;
 use crate::{advice, exit, gitwords, ground, prompt, proof, report, show, wire};
@@ -178,14 +178,8 @@ fn hold(cx: &Context, run: &RunId) -> Result<Option<File>, Failure> {
 
 /// Opens one more store on the same brain, for another thread.
 pub fn opener(cx: &Context) -> impl Fn() -> Result<Box<dyn Store>, Fault> + Sync + use<> {
-    let path = cx.root.state().join(crate::root::DATABASE);
-    move || {
-        let options = SqliteOptions {
-            clock: crate::clock(),
-            ..SqliteOptions::default()
-        };
-        Ok(Box::new(Sqlite::open(&path, options)?) as Box<dyn Store>)
-    }
+    let (path, keys) = (cx.root.state().join(crate::root::DATABASE), cx.keys.clone());
+    move || Ok(Box::new(open_store(&path, &keys)?) as Box<dyn Store>)
 }
 
 /// Drives a run to its end, or to gates that nobody here can answer.
