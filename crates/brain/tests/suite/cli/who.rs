@@ -215,7 +215,7 @@ fn on_terminal(stage: &Stage, args: &[&str], answer: fn(&str) -> String) -> (i32
         .stderr(terminal);
     assert!(command.status().unwrap().success());
     drop(command);
-    let (mut shown, mut typed) = (Vec::new(), false);
+    let (mut shown, mut read_to) = (Vec::new(), 0);
     loop {
         let mut bytes = [0; 512];
         // The last one to hold the terminal has gone: the read fails.
@@ -224,14 +224,16 @@ fn on_terminal(stage: &Stage, args: &[&str], answer: fn(&str) -> String) -> (i32
             break;
         }
         shown.extend_from_slice(&bytes[..read]);
-        let text = String::from_utf8_lossy(&shown).into_owned();
-        if !typed && let Some((before, _)) = text.split_once(" to answer: ") {
-            let code = before.rsplit(' ').next().unwrap();
-            master
-                .write_all(format!("{}\n", answer(code)).as_bytes())
-                .unwrap();
-            typed = true;
-        }
+        let text = String::from_utf8_lossy(&shown[read_to..]).into_owned();
+        let typed = if let Some((before, _)) = text.split_once(" to answer: ") {
+            answer(before.rsplit(' ').next().unwrap())
+        } else if text.contains("answer [continue|") && text.ends_with(": ") {
+            "continue it is so".to_owned()
+        } else {
+            continue;
+        };
+        read_to = shown.len();
+        master.write_all(format!("{typed}\n").as_bytes()).unwrap();
     }
     let shown = String::from_utf8_lossy(&shown).into_owned();
     let code = fs::read_to_string(code).unwrap_or_else(|why| panic!("{why}: {shown}"));
@@ -259,6 +261,24 @@ fn a_human_types_the_code_and_a_close_goes_on() {
     stage.sh("echo more >>docs/ok.md");
     let closed = alone(&stage, "close sess-20261130-1000-docs");
     assert_eq!(closed.code, 0, "{}", closed.err);
+}
+
+#[test]
+fn a_close_on_a_terminal_asks_there_and_goes_on() {
+    let mut stage = Stage::brain();
+    stage.set("BRAIN_TEST_CALLER", "");
+    let open = "claim open --scope docs --task idle --kind test --tests true --slug idle";
+    assert_eq!(alone(&stage, open).code, 0);
+    let close = ["close", "sess-20261130-1000-idle"];
+    let (code, shown) = on_terminal(&stage, &[&close[..], &["--no-wait"]].concat(), str::to_owned);
+    assert_eq!(code, 11, "{shown}");
+    assert_eq!(alone(&stage, "close sess-20261130-1000-idle").code, 11);
+    // Nothing was changed, and nothing was tested: a human says twice that it is so.
+    let (code, shown) = on_terminal(&stage, &close, str::to_lowercase);
+    assert_eq!(code, 0, "{shown}");
+    assert!(shown.contains("nothing was changed"), "{shown}");
+    let told = alone(&stage, "claim show sess-20261130-1000-idle");
+    assert!(told.out.contains("closed"), "{}", told.out);
 }
 
 #[test]
