@@ -6,14 +6,14 @@ use protocol::command::Command;
 use protocol::event::Entry;
 use protocol::facts::caller::{Caller, Nature};
 use protocol::facts::claim::Claim;
-use protocol::facts::gate::About;
-use protocol::facts::gate::Gate;
+use protocol::facts::gate::{About, Gate};
 use protocol::facts::id::{GateId, RunId, SessId};
 use protocol::facts::policy::Policy;
 use protocol::facts::time::Instant;
 use protocol::refusal::Refusal;
 use protocol::rules::preflight::{Op, PathAsk};
 use protocol::world::{Footprint, Pick, World};
+use serde_json::json;
 use store::{Fault, Outcome, Request, Sqlite, SqliteOptions, Store, Trusting};
 
 use crate::caller::Probe;
@@ -410,17 +410,33 @@ pub fn bad_path(path: &Path, error: &PlaceError) -> Failure {
     .into()
 }
 
+/// The words for a configuration that does not read: its first mistake on the first line, each with its place.
+pub fn bad_config(error: &config::ConfigError) -> Failure {
+    let text = error.to_string();
+    let (first, rest) = text.split_once('\n').unwrap_or((&text, ""));
+    let problem = |it: &config::Problem| {
+        json!({ "file": it.file, "line": it.line, "column": it.column, "excerpt": it.excerpt, "message": it.message,
+                "fix": it.fix })
+    };
+    let problems: Vec<_> = error.problems.iter().map(problem).collect();
+    let more = match problems.len() {
+        0 | 1 => String::new(),
+        many => format!(", the first of {many} mistakes"),
+    };
+    Trouble::new(crate::exit::CONFIG, "config.bad", format!("{first}{more}"))
+        .detail(rest)
+        .facts(json!({ "problems": problems }))
+        .into()
+}
+
 /// Reads the configuration and makes the policy of it.
 ///
 /// # Errors
 ///
 /// Every mistake in it.
 pub fn configuration(root: &Root) -> Result<(Config, Policy), Failure> {
-    let bad = |error: config::ConfigError| {
-        Failure::from(Trouble::new(crate::exit::CONFIG, "config.bad", error.to_string()))
-    };
-    let config = Config::load(root.dir()).map_err(bad)?;
-    let policy = config.policy(&root.facts()).map_err(bad)?;
+    let config = Config::load(root.dir()).map_err(|error| bad_config(&error))?;
+    let policy = config.policy(&root.facts()).map_err(|error| bad_config(&error))?;
     Ok((config, policy))
 }
 

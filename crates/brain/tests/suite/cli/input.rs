@@ -24,7 +24,7 @@ fn is_one_message(err: &str) {
 #[test]
 fn a_broken_configuration_is_told_with_its_place_and_nothing_is_done() {
     for (file, text, wanted) in [
-        ("brain.yml", "brain: [shop\n", "brain.yml:"),
+        ("brain.yml", "brain: [shop\n", "brain.yml:2"),
         ("brain.yml", "brain: shop\nzones:\n  kernal: [x]\n", "brain.yml:3"),
         (
             "brain.yml",
@@ -51,7 +51,16 @@ fn a_broken_configuration_is_told_with_its_place_and_nothing_is_done() {
             assert!(err.contains(wanted), "{text:?}: {err}");
         }
         let json = stage.run(&["status", "--json"]);
-        assert_eq!(json.document()["error"]["code"], "config.bad");
+        let error = &json.document()["error"];
+        assert_eq!(error["code"], "config.bad");
+        assert!(!error["message"].as_str().unwrap().contains('\n'), "{error}");
+        let problem = &error["facts"]["problems"][0];
+        let place = format!("{}:{}", problem["file"].as_str().unwrap(), problem["line"]);
+        assert!(place.starts_with(wanted), "{place}");
+        assert!(
+            problem["fix"].as_str().is_some_and(|fix| !fix.is_empty()),
+            "{problem}"
+        );
         match before {
             Some(before) => fs::write(stage.root.join(file), before).unwrap(),
             None => fs::remove_file(stage.root.join(file)).unwrap(),
