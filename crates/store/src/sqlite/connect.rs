@@ -28,9 +28,6 @@ pub fn open(path: &Path, create: bool, deadline: Duration) -> Result<Connection,
     connection
         .set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true)
         .map_err(fault)?;
-    connection
-        .execute_batch("PRAGMA wal_autocheckpoint = 0")
-        .map_err(fault)?;
     connection.set_prepared_statement_cache_capacity(STATEMENTS);
     let mode: String = if create {
         connection
@@ -77,9 +74,14 @@ pub fn keep_log_short(connection: &mut Connection, path: &Path, deadline: Durati
     let log = PathBuf::from(format!("{}-wal", path.display()));
     if std::fs::metadata(log).is_ok_and(|log| log.len() > LOG_MOST) {
         let _ = clear_busy_handler(connection);
-        let _ = connection.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(()));
+        fold_log(connection);
         let _ = set_busy_handler(connection, deadline);
     }
+}
+
+/// Folds the write-ahead log back, if nobody is in the way: whoever opens a store alone reads all of it.
+pub fn fold_log(connection: &Connection) {
+    let _ = connection.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(()));
 }
 
 /// The device and number of the file, to notice its replacement without opening it (R25, R29).
