@@ -100,7 +100,7 @@ pub fn of_refusal(refusal: &Refusal) -> (String, Vec<Advice>) {
                 rfc3339(since.wall),
                 escaped(why)
             ),
-            vec![advise("a human lifts the stop", "brain thaw")],
+            vec![hint("wait until a human lifts the stop")],
         ),
         R::ClaimUnknown { id } => (
             format!("no claim is called {}", quote(id)),

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use git::{Door, Oid};
 use protocol::command::OpenClaim;
-use protocol::facts::claim::{Base, Claim};
+use protocol::facts::claim::Base;
 use runner::base::{Checkout, bases};
 use runner::random;
 
@@ -88,20 +88,13 @@ pub fn plan_worktree(cx: &Context, ask: &mut OpenClaim) -> Result<Own, Failure> 
 ///
 /// # Errors
 ///
-/// What git says; the claim stays open, and `brain gate abort` gives it up.
-pub fn make_worktree(cx: &Context, claim: &Claim, own: &Own) -> Result<(), Failure> {
+/// What git says.
+pub fn make_worktree(cx: &Context, own: &Own) -> Result<(), Failure> {
     let repository = cx
         .root
         .repository()
         .cloned()
         .ok_or_else(|| Trouble::usage("the root lies in no git repository"))?;
     let made = Door::user(repository).worktree_add(&own.at, &own.branch, &own.commit);
-    made.map(drop).map_err(|error| {
-        trouble(&error)
-            .fix(
-                "give the claim up",
-                format!("brain gate abort {} \"no worktree\"", claim.id),
-            )
-            .into()
-    })
+    made.map(drop).map_err(|error| trouble(&error).into())
 }

@@ -217,7 +217,7 @@ pub fn signal(world: &World, signal: &Signal) -> Value {
         "scope": signal.scope,
         "summary": signal.summary,
         "state": state,
-        "orphan": signal.orphan,
+        "orphan": crate::show::is_orphan(world, signal),
         "created_at": time(signal.created_at),
         "delivered_at": delivered.map(time),
         "acked_at": signal.acked_at.map(time),
@@ -240,7 +240,7 @@ pub fn entry(entry: &Entry) -> Value {
                    "claim": entry.actor.claim.as_ref().map(|id| id.as_str()) },
         "event": name,
         "claim": entry.event.claim().map(|id| id.as_str()),
-        "data": without_private(data),
+        "data": outside(without_private(data)),
     })
 }
 

@@ -11,12 +11,12 @@ use protocol::facts::lock::{Holder, Lock};
 use protocol::facts::path::{Fold, LogicalPath};
 use protocol::facts::run::{PhaseRun, Run, Standing};
 use protocol::facts::scope::{Entry as ScopeEntry, Scope};
-use protocol::facts::signal::{Address, Signal};
+use protocol::facts::signal::{Address, Sender, Signal};
 use protocol::facts::span::Span;
 use protocol::facts::time::Instant;
 use protocol::facts::trigger::Trigger;
 use protocol::facts::work::{Work, WorkKey};
-use protocol::world::{Footprint, Halt, Lease, Pick, Until, World};
+use protocol::world::{Footprint, Halt, Lease, Pick, Until, World, green_key};
 
 use crate::Fault;
 
@@ -307,6 +307,16 @@ impl Loader<'_> {
             {
                 self.world.gates.insert(gate.id.clone(), gate);
             }
+            // What a close weighs its evidence against.
+            if let Some(evidence) = claim
+                .closing
+                .as_ref()
+                .and_then(|closing| closing.evidence.as_ref())
+            {
+                let key = green_key(&evidence.repo, &evidence.command);
+                let total = self.source.green(&key)?;
+                self.world.greens.extend(total.map(|total| (key, total)));
+            }
             next.clone_from(&claim.parent_satellite);
             self.world.claims.insert(id, claim);
         }
@@ -409,6 +419,9 @@ impl Loader<'_> {
         if let Address::Session(to) = &signal.to {
             self.claim(&to.clone())?;
         }
+        if let Sender::Session(from) = &signal.from {
+            self.claim(&from.clone())?;
+        }
         self.world.signals.insert(signal.id.clone(), signal);
         Ok(())
     }
@@ -469,7 +482,12 @@ impl Loader<'_> {
                 .collect();
             attempts.iter().try_for_each(|claim| self.tree(claim))?;
             if phase.standing == Standing::Pending {
-                // Its next attempt opens a claim on its own scope, whatever the command says.
+                // Its next attempt opens a claim on its own scope, whatever the command says, and counts the
+                // failures of the phase, wherever those before it wrote.
+                drop(self.run(run)?);
+                if let Some(plan) = self.world.runs.get(run).map(|run| run.plan.clone()) {
+                    self.work(&WorkKey::of_phase(&plan, id))?;
+                }
                 for fold in [Fold::Exact, Fold::Case] {
                     if let Ok(scope) = Scope::parse(&phase.phase.scope, fold) {
                         self.pick_rivals(&scope)?;

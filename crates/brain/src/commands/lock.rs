@@ -9,6 +9,7 @@ use protocol::facts::lock::{Holder, Lock as Fact};
 use protocol::facts::path::LogicalPath;
 use protocol::facts::span::Span;
 use protocol::facts::time::rfc3339;
+use protocol::refusal::Refusal;
 use protocol::rules::preflight::Unplaced;
 use protocol::world::{Pick, World};
 use serde_json::json;
@@ -24,6 +25,10 @@ const RUN_TTL: Span = Span::from_ms(60 * 60_000);
 
 /// Carries out `brain lock …`.
 pub fn lock(cx: &mut Context, verb: &Lock) -> Result<u8, Failure> {
+    carry_out(cx, verb).map_err(as_lock)
+}
+
+fn carry_out(cx: &mut Context, verb: &Lock) -> Result<u8, Failure> {
     match verb {
         Lock::Acquire { path, id, ttl } => {
             let ttl = span_in_minutes(ttl, "--ttl")?;
@@ -54,6 +59,9 @@ pub fn lock(cx: &mut Context, verb: &Lock) -> Result<u8, Failure> {
             Ok(0)
         }
         Lock::Release { path, id, force, why } => {
+            if *force {
+                proof::only_humans(cx, "release by force")?;
+            }
             let path = logical(cx, path)?;
             let force = if *force { why.clone() } else { None };
             let holder = match &force {
@@ -90,12 +98,17 @@ pub fn lock(cx: &mut Context, verb: &Lock) -> Result<u8, Failure> {
             let (world, now) = cx.look(&vec![Pick::Locks(vec![path.clone()])])?;
             let held: Vec<&Fact> = world.locks_on(&path, true, now).collect();
             let text: Vec<String> = held.iter().map(|lock| line(&world, lock, now)).collect();
-            let items = held.iter().map(|lock| wire::lock(&world, lock, now)).collect();
-            cx.out
-                .list(false, "locks", items, &text, &format!("{path} is free"));
-            Ok(u8::from(!held.is_empty()))
+            let items: Vec<serde_json::Value> =
+                held.iter().map(|lock| wire::lock(&world, lock, now)).collect();
+            let fields = json!({ "path": path.as_str(), "locks": items });
+            Ok(cx.out.verdict(
+                u8::from(!held.is_empty()),
+                fields,
+                &text,
+                &format!("{path} is free"),
+            ))
         }
-        Lock::List => {
+        Lock::List { jsonl } => {
             let (world, now) = cx.look(&vec![Pick::AllLocks])?;
             let text: Vec<String> = world.locks.values().map(|lock| line(&world, lock, now)).collect();
             let items = world
@@ -103,7 +116,7 @@ pub fn lock(cx: &mut Context, verb: &Lock) -> Result<u8, Failure> {
                 .values()
                 .map(|lock| wire::lock(&world, lock, now))
                 .collect();
-            cx.out.list(false, "locks", items, &text, "nothing is locked");
+            cx.out.list(*jsonl, "locks", items, &text, "nothing is locked");
             Ok(0)
         }
         Lock::Cleanup => {
@@ -144,9 +157,17 @@ fn logical(cx: &Context, path: &std::path::Path) -> Result<LogicalPath, Failure>
     })
 }
 
+/// The exit codes of locks: 1 someone else holds it, 2 whatever else refuses.
 fn as_lock(failure: Failure) -> Failure {
     match failure {
-        Failure::Refused(refusal) => Failure::LockRefused(refusal),
+        Failure::Refused(refusal) if !matches!(*refusal, Refusal::NotHuman { .. }) => {
+            Failure::LockRefused(refusal)
+        }
+        Failure::Other(trouble)
+            if (exit::ELSEWHERE..=exit::MEND).contains(&trouble.exit) && trouble.code != "gate.not_human" =>
+        {
+            Failure::Other(Box::new(Trouble { exit: 2, ..*trouble }))
+        }
         other => other,
     }
 }
@@ -177,7 +198,14 @@ fn run(cx: &mut Context, id: &str, paths: &[PathBuf], command: &[std::ffi::OsStr
     };
     acquire(cx, &holder, paths.clone(), RUN_TTL).map_err(|failure| {
         let shown = failure.shown();
-        Trouble::new(exit::BUSY, shown.code, format!("nothing ran: {}", shown.message)).facts(shown.facts)
+        Trouble {
+            exit: exit::BUSY,
+            code: shown.code,
+            message: format!("nothing ran: {}", shown.message),
+            detail: shown.detail,
+            advice: shown.advice,
+            facts: shown.facts,
+        }
     })?;
     let ran = std::process::Command::new(program).args(args).status();
     let released = cx.submit(&Command::ReleaseLocks {
@@ -185,7 +213,23 @@ fn run(cx: &mut Context, id: &str, paths: &[PathBuf], command: &[std::ffi::OsStr
         paths,
         force: None,
     });
-    let status = ran.map_err(|error| Trouble::io("cannot run", std::path::Path::new(program), &error))?;
+    let status = match ran {
+        Ok(status) => status,
+        // As a shell says it: not found, or not to be run.
+        Err(error) => {
+            cx.out.note(format!(
+                "cannot run {}: {error}",
+                std::path::Path::new(program).display()
+            ));
+            return released.map(|_| {
+                if error.kind() == std::io::ErrorKind::NotFound {
+                    127
+                } else {
+                    126
+                }
+            });
+        }
+    };
     released?;
     use std::os::unix::process::ExitStatusExt;
     let code = status

@@ -21,7 +21,8 @@ pub fn plan(globals: &Globals, verb: &Plan) -> Result<u8, Failure> {
     let out = Out::new(globals);
     match verb {
         Plan::Schema => {
-            println!("{}", serde_json::to_string_pretty(&schema()).unwrap_or_default());
+            let text = serde_json::to_string_pretty(&schema()).unwrap_or_default();
+            out.answer(json!({ "schema": schema() }), text);
             Ok(0)
         }
         Plan::Check { plan } => {
@@ -117,13 +118,17 @@ fn bad(file: &str, problems: &[Problem]) -> Failure {
     } else {
         format!("{} errors", problems.len())
     };
-    Trouble::new(
-        exit::UNREADABLE,
-        code,
-        format!("{file} has {many}\n{}", render(problems).trim_end()),
-    )
-    .facts(json!({ "problems": facts }))
-    .into()
+    let rendered = render(problems);
+    // The count stands on the first line already.
+    let detail = rendered
+        .trim_end()
+        .rsplit_once("\n\n")
+        .map_or("", |(problems, _)| problems)
+        .to_owned();
+    Trouble::new(exit::UNREADABLE, code, format!("{file} has {many}"))
+        .detail(detail)
+        .facts(json!({ "problems": facts }))
+        .into()
 }
 
 /// A notice on a line.

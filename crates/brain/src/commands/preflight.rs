@@ -151,6 +151,7 @@ pub fn check(globals: &Globals, args: &Check) -> Result<u8, Failure> {
         "-" if op == Op::Read => None,
         "-" => return Err(Trouble::usage("only a read goes without a claim").into()),
         "@me" => Some(cx.claim_id("@me", Typed::Part)?),
+        // The whole id costs no look of its own; what is no claim's may still be a part of one.
         text => match SessId::parse(text) {
             Ok(id) => Some(id),
             Err(_) => Some(cx.claim_id(text, Typed::Part)?),
@@ -194,7 +195,21 @@ pub fn check(globals: &Globals, args: &Check) -> Result<u8, Failure> {
                 cx.look_around();
                 near = false;
             }
-            (Answer::Judged(verdicts), _) => break verdicts,
+            (Answer::Judged(verdicts), _) => {
+                if let (Some(part), false) = (is_unknown(&verdicts), renewed)
+                    && let Ok(whole) = cx.claim_id(&part, Typed::Part)
+                {
+                    return check(
+                        globals,
+                        &Check {
+                            id: whole.to_string(),
+                            paths: args.paths.clone(),
+                            op: args.op,
+                        },
+                    );
+                }
+                break verdicts;
+            }
             (Answer::RenewFirst, Some(id)) if !renewed => {
                 cx.submit(&Command::RenewClaim { id: id.clone() })?;
                 renewed = true;
@@ -210,6 +225,14 @@ pub fn check(globals: &Globals, args: &Check) -> Result<u8, Failure> {
         }
     };
     Ok(answer(cx.out, id.as_ref(), &verdicts))
+}
+
+/// The id that no claim has.
+fn is_unknown(verdicts: &[Verdict]) -> Option<String> {
+    match verdicts.first()?.refused.as_ref()? {
+        (_, Detail::Unknown { id }) => Some(id.clone()),
+        _ => None,
+    }
 }
 
 /// Pushes the claim's expiry on, when the last sign of life is old enough to be worth a write.
@@ -250,42 +273,43 @@ fn answer(out: Out, id: Option<&SessId>, verdicts: &[Verdict]) -> u8 {
     if out.json {
         let shown: Vec<Value> = verdicts.iter().map(|verdict| verdict_json(id, verdict)).collect();
         let document = json!({ "v": wire::VERSION, "ok": code == 0, "exit": code, "verdicts": shown });
-        println!("{document}");
+        out.document(&document);
         return code;
     }
-    let mut lines = Vec::new();
     let refused: Vec<&Verdict> = verdicts
         .iter()
         .filter(|verdict| verdict.refused.is_some())
         .collect();
+    let mut lines = Vec::new();
+    let mut mends = None;
     for verdict in &refused {
-        if let Some((check, detail)) = &verdict.refused {
-            let (message, advice) = words(id, verdict, detail);
-            lines.push(format!(
-                "refused: {message} [{}, check {}]",
-                detail.code(),
-                number(*check)
-            ));
-            lines.extend(advice.into_iter().take(2).map(|it| match it.run {
-                Some(run) => format!("  {}: {run}", it.say),
-                None => format!("  {}", it.say),
-            }));
-        }
+        let Some((check, detail)) = &verdict.refused else {
+            continue;
+        };
+        let (message, advice) = words(id, verdict, detail);
+        lines.push(format!(
+            "refused: {message} [{}, check {}]",
+            detail.code(),
+            number(*check)
+        ));
+        let advice = advice.into_iter().map(|it| match it.run {
+            Some(run) => format!("  {}: {run}", it.say),
+            None => format!("  {}", it.say),
+        });
+        mends = mends.or_else(|| advice.into_iter().next());
     }
-    let more = lines.len().saturating_sub(LINES_MOST);
-    for line in lines
-        .iter()
-        .take(if more > 0 { LINES_MOST - 1 } else { LINES_MOST })
-    {
-        out.note(line);
-    }
-    if more > 0 {
+    // What mends the first refusal comes last, where it is read.
+    let room = LINES_MOST - usize::from(mends.is_some());
+    let shown = if lines.len() > room { room - 1 } else { lines.len() };
+    lines.iter().take(shown).for_each(|line| out.note(line));
+    if shown < lines.len() {
         out.note(format!(
-            "  and more: {} of {} paths are refused",
-            refused.len(),
+            "refused: and {} more, of {} paths",
+            lines.len() - shown,
             verdicts.len()
         ));
     }
+    mends.iter().for_each(|mends| out.note(mends));
     code
 }
 

@@ -4,15 +4,16 @@ use std::collections::BTreeSet;
 
 use protocol::facts::claim::{Claim, State};
 use protocol::facts::time::rfc3339;
-use protocol::world::{Pick, World, pauser_name};
+use protocol::world::{Pick, pauser_name};
 use serde_json::json;
 
 use crate::context::Context;
 use crate::failure::Failure;
+use crate::show::counted;
 use crate::{attempts, proof, show, wire};
 
 /// How alive a claim is, derived from its lease and its owner when it is read (O-36).
-fn life(cx: &Context, world: &World, claim: &Claim, state: State) -> &'static str {
+fn life(cx: &Context, claim: &Claim, state: State) -> &'static str {
     if state == State::Stale {
         return if claim.reaped {
             "owner gone"
@@ -25,7 +26,6 @@ fn life(cx: &Context, world: &World, claim: &Claim, state: State) -> &'static st
         (None, Some(process)) => attempts::process_gone(process).is_some(),
         (None, None) => false,
     };
-    let _ = world;
     if gone { "owner gone" } else { "alive" }
 }
 
@@ -48,7 +48,7 @@ pub fn status(cx: &mut Context) -> Result<u8, Failure> {
         .iter()
         .map(|claim| {
             let state = world.state(claim, now);
-            (*claim, state, life(cx, &world, claim, state))
+            (*claim, state, life(cx, claim, state))
         })
         .collect();
     let count = |what: &str| rows.iter().filter(|(_, _, life)| *life == what).count();
@@ -57,7 +57,7 @@ pub fn status(cx: &mut Context) -> Result<u8, Failure> {
     let orphans: Vec<_> = world
         .signals
         .values()
-        .filter(|signal| signal.orphan || is_orphan(&world, signal))
+        .filter(|signal| show::is_orphan(&world, signal))
         .collect();
     let held: Vec<_> = world
         .locks
@@ -77,28 +77,29 @@ pub fn status(cx: &mut Context) -> Result<u8, Failure> {
         text.push(format!("STOPPED since {since} by {}: {why}", pauser_name(by)));
     }
     text.push(format!(
-        "{} claims: {alive} alive, {expired} expired, {gone} with their owner gone; {} locks, {} open gates, {} signals, {} orphans",
-        rows.len(),
-        held.len(),
-        gates.len(),
-        world.signals.len(),
-        orphans.len()
+        "{}: {alive} alive, {expired} expired, {gone} with their owner gone; {}, {}, {}, {}",
+        counted(rows.len(), "claim"),
+        counted(held.len(), "lock"),
+        counted(gates.len(), "open gate"),
+        counted(world.signals.len(), "signal"),
+        counted(orphans.len(), "orphan"),
     ));
-    for (claim, state, life) in &rows {
+    for (claim, _, life) in &rows {
         let life = if *life == "alive" {
             String::new()
         } else {
             format!("  [{life}]")
         };
         text.push(format!("  {}{life}", show::claim_line(&world, claim, now)));
-        let _ = state;
     }
     text.extend(gates.iter().map(|gate| format!("  {}", show::gate_line(gate))));
-    text.extend(
-        orphans
-            .iter()
-            .map(|signal| format!("  {}", show::signal_line(&world, signal))),
-    );
+    text.extend(orphans.iter().map(|signal| {
+        format!(
+            "  {}  sent {}: its addressee has ended",
+            show::signal_line(&world, signal),
+            show::ago(now, signal.created_at)
+        )
+    }));
     for run in world.runs.values() {
         text.push(format!("  {}  {}  pilot {}", run.id, run.plan, run.pilot));
     }
@@ -130,14 +131,6 @@ pub fn status(cx: &mut Context) -> Result<u8, Failure> {
     });
     cx.out.answer(document, text.join("\n"));
     Ok(0)
-}
-
-/// A signal whose addressee ended without reading it.
-fn is_orphan(world: &World, signal: &protocol::facts::signal::Signal) -> bool {
-    match &signal.to {
-        protocol::facts::signal::Address::Session(id) => world.claims.get(id).is_some_and(Claim::is_terminal),
-        protocol::facts::signal::Address::Human => false,
-    }
 }
 
 /// Gates of unended claims and runs whose answer carries no MAC of this machine's.

@@ -13,6 +13,7 @@ use protocol::event::{Entry, Event};
 use protocol::facts::caller::Caller;
 use protocol::facts::claim::Fence;
 use protocol::facts::span::Span;
+use protocol::rules::{Asked, footprint, preflight};
 use protocol::world::{Footprint, Lease, Pick, World};
 use serde::Serialize;
 
@@ -41,6 +42,10 @@ pub struct Met {
     pub expired: u64,
     /// Boots of the machine.
     pub boots: u64,
+    /// Preflights that said go.
+    pub go: u64,
+    /// Preflights that did not.
+    pub no_go: u64,
 }
 
 impl Met {
@@ -59,6 +64,8 @@ impl Met {
         self.late += other.late;
         self.expired += other.expired;
         self.boots += other.boots;
+        self.go += other.go;
+        self.no_go += other.no_go;
     }
 }
 
@@ -150,12 +157,37 @@ pub fn play(seed: u64, steps: usize, open: &mut dyn FnMut(Clock) -> Box<dyn Stor
             }
             rebuilt.apply(&entry);
         }
+        let (caller, ask) = script.preflight(&model.world);
+        let picks = footprint::of_preflight(&ask, &caller);
+        let looked = store.look(&picks);
+        let (world, now) = looked.unwrap_or_else(|fault| panic!("{at}: {fault}"));
+        let judge = |world: &World, now| {
+            let policy = script.policy();
+            let asked = Asked {
+                world,
+                caller: &caller,
+                policy,
+                now,
+            };
+            preflight::judge(asked, &ask)
+        };
+        let (got, wanted) = (judge(&world, now), judge(&model.world, model.now()));
+        assert_eq!(got, wanted, "{at}: {ask:?} by {caller:?}");
+        met.go += u64::from(goes(&got));
+        met.no_go += u64::from(!goes(&got));
         let seen = look(&mut *store, &model.world).unwrap_or_else(|why| panic!("{at}: {why}"));
         differ(&seen, &model.world, true).unwrap_or_else(|why| panic!("{at}: tables and model: {why}"));
         differ(&seen, &rebuilt, false).unwrap_or_else(|why| panic!("{at}: tables and journal: {why}"));
     }
     tables_equal_journal(&mut *store).unwrap_or_else(|why| panic!("seed {seed}: {why}"));
     met
+}
+
+fn goes(answer: &preflight::Answer) -> bool {
+    match answer {
+        preflight::Answer::Judged(verdicts) => verdicts.iter().all(|verdict| verdict.refused.is_none()),
+        preflight::Answer::RenewFirst => false,
+    }
 }
 
 fn count(met: &mut Met, command: &Command, outcome: &Outcome, model: &Model) {

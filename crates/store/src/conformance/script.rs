@@ -23,6 +23,7 @@ use protocol::facts::tests::Tests;
 use protocol::facts::time::Instant;
 use protocol::facts::trigger::Trigger;
 use protocol::facts::zone::{ZoneLists, Zones};
+use protocol::rules::preflight::{Op, PathAsk, Preflight};
 use protocol::world::{Lease, World};
 
 /// One step of a script.
@@ -666,6 +667,33 @@ impl Script {
                 force,
             },
         }
+    }
+
+    /// A question before a write, by someone who may or may not be the claim's owner.
+    pub fn preflight(&mut self, world: &World) -> (Caller, Preflight) {
+        let op = [Op::Write, Op::Write, Op::Delete, Op::Read][self.below(4) as usize];
+        let id = (op != Op::Read || self.chance(50)).then(|| self.claim(world));
+        let caller = self.caller(world);
+        // Mostly a path that the claim names, so that the later checks are met too.
+        let named = id.as_ref().and_then(|id| world.claims.get(id));
+        let named: Vec<String> = named.map(|it| it.scope.literal_prefixes()).unwrap_or_default();
+        let inside = self.of(&named).map(|prefix| format!("{prefix}/x.rs"));
+        let path = match inside {
+            Some(inside) if self.chance(60) => {
+                let inside = inside.trim_start_matches('/');
+                LogicalPath::parse(inside, Fold::Exact).unwrap_or_else(|_| LogicalPath::root())
+            }
+            _ => self.path(),
+        };
+        let ask = PathAsk {
+            given: path.to_string(),
+            path: Ok(path),
+            links: None,
+            folder: self.chance(20),
+            repo: None,
+        };
+        let paths = vec![ask];
+        (caller, Preflight { id, op, paths })
     }
 
     fn failing(&mut self, world: &World) -> SessId {

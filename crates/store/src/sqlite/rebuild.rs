@@ -36,9 +36,9 @@ impl Sqlite {
         let mut it = Sqlite::over(connection, path, file, options);
         it.same_file()?;
         // With the turn to write in hand nothing is added between the reading and the writing.
-        it.begin_writing(crate::Sync::Full)?;
-        let rebuilt = it.rebuild_inside(wall);
-        it.roll_back();
+        let begun = it.begin_writing(crate::Sync::Full, it.options.deadline);
+        let rebuilt = begun.and_then(|()| it.rebuild_inside(wall));
+        it.end_writing();
         let rebuilt = rebuilt?;
         // What the damaged tables lay in is given back. Losing this does no harm.
         let _ = it.connection.execute_batch("VACUUM");
@@ -62,7 +62,7 @@ impl Sqlite {
         for (boot, era) in boots {
             write::note_boot(&self.connection, &boot, era).map_err(&fault)?;
         }
-        write::journal(&self.connection, &entries).map_err(&fault)?;
+        write::journal(&self.connection, &entries, world.fence).map_err(&fault)?;
         write::facts(&self.connection, &world).map_err(&fault)?;
         self.connection.execute_batch("COMMIT").map_err(&fault)?;
         let entries = entries.len() as u64;

@@ -672,7 +672,7 @@ fn a_full_disk_is_a_fault_of_the_disk_and_leaves_nothing_half_done() {
             .collect();
         let mut limited = std::process::Command::new("sh");
         limited
-            .args(["-c", "trap '' XFSZ; ulimit -f 600; exec \"$0\" \"$@\""])
+            .args(["-c", "trap '' XFSZ; ulimit -f 2000; exec \"$0\" \"$@\""])
             .arg(program)
             .args(args);
         for (key, value) in envs {

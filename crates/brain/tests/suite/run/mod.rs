@@ -1,0 +1,7 @@
+//! Runs of plans from end to end: the real program, real repositories, real processes.
+
+mod house;
+
+mod end;
+mod flow;
+mod gates;
