@@ -109,8 +109,7 @@ fn drive_it(cx: &mut Context, planned: &Planned, path: &Path) -> Result<protocol
     let open = crate::commands::run::opener(cx);
     let failed = |why: drive::Trouble| Failure::from(Trouble::new(crate::exit::PLAN_FAILED, "demo.failed", why.to_string()));
     let (run, fence) = drive::start(&ground, &open, planned).map_err(failed)?;
-    let (config, policy, file) = (cx.config.clone(), cx.policy.clone(), path.to_owned());
-    let reread = move || plan::read(&config, &policy, &file).map(|(plan, _)| plan).map_err(|failure| failure.shown().message);
+    let reread = crate::commands::run::rereader(cx, path);
     let (ask, asked) = channel::<Gate>();
     let teller = Teller { out: cx.out, ask: Mutex::new(ask), over: AtomicBool::new(false), logs: Mutex::new(Vec::new()) };
     let (out, dir, cwd) = (cx.out, cx.root.dir().to_owned(), cx.cwd.clone());
