@@ -42,15 +42,26 @@ fn main() {
     if !words.iter().any(|word| word == "--bench") {
         return;
     }
-    let rounds = words.iter().position(|word| word == "--rounds").and_then(|at| words.get(at + 1)?.parse().ok());
-    let names = words.iter().filter(|word| !word.starts_with("--") && word.parse::<usize>().is_err());
+    let rounds = words
+        .iter()
+        .position(|word| word == "--rounds")
+        .and_then(|at| words.get(at + 1)?.parse().ok());
+    let names = words
+        .iter()
+        .filter(|word| !word.starts_with("--") && word.parse::<usize>().is_err());
     let bench = Bench {
         home: tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).expect("a folder"),
         helpers: helpers(),
         names: names.cloned().collect(),
         rounds,
     };
-    println!("{:<62} {:>8} {:>8} {:>8}   µs: min, median, 90 of 100", machine(), "min", "median", "p90");
+    println!(
+        "{:<62} {:>8} {:>8} {:>8}   µs: min, median, 90 of 100",
+        machine(),
+        "min",
+        "median",
+        "p90"
+    );
     bench.preflight();
     bench.preflight_of_a_big_store();
     bench.claim_open();
@@ -67,7 +78,10 @@ fn helpers() -> PathBuf {
         .args(["build", "--quiet", "-p", "store", "--profile", profile])
         .args(["--example", "empty", "--example", "bare_insert"])
         .status();
-    assert!(built.expect("cargo").success(), "the programs to compare with were not built");
+    assert!(
+        built.expect("cargo").success(),
+        "the programs to compare with were not built"
+    );
     target.join("examples")
 }
 
@@ -96,7 +110,14 @@ impl Bench {
     }
 
     /// Lets two acts take turns and shows both, their ratio and the bar.
-    fn compare(&self, name: &str, bar: f64, rounds: usize, (what, act): (&str, Act<'_>), (other, against): (&str, Act<'_>)) {
+    fn compare(
+        &self,
+        name: &str,
+        bar: f64,
+        rounds: usize,
+        (what, act): (&str, Act<'_>),
+        (other, against): (&str, Act<'_>),
+    ) {
         let rounds = self.rounds.unwrap_or(rounds);
         let (mut mine, mut theirs, mut ratios) = (Vec::new(), Vec::new(), Vec::new());
         for round in 0..rounds + 3 {
@@ -118,7 +139,10 @@ impl Bench {
         show(other, &mut theirs);
         let ratio = at(&mut ratios, 0.5);
         let verdict = if ratio <= bar { "PASS" } else { "MISS" };
-        println!("  ratio of each round, median {ratio:.2} (of medians {:.2}); bar {bar:.1}: {verdict}", at(&mut mine, 0.5) / at(&mut theirs, 0.5));
+        println!(
+            "  ratio of each round, median {ratio:.2} (of medians {:.2}); bar {bar:.1}: {verdict}",
+            at(&mut mine, 0.5) / at(&mut theirs, 0.5)
+        );
     }
 
     fn peak(&self, name: &str, command: impl Fn() -> Command) {
@@ -129,12 +153,21 @@ impl Bench {
         let most = (0..5).map(|_| {
             let inner = command();
             let mut outer = Command::new("/usr/bin/time");
-            outer.args(["-f", "%M", "-o"]).arg(&note).arg(inner.get_program()).args(inner.get_args());
-            outer.env_clear().envs(inner.get_envs().filter_map(|(name, value)| Some((name, value?))));
+            outer
+                .args(["-f", "%M", "-o"])
+                .arg(&note)
+                .arg(inner.get_program())
+                .args(inner.get_args());
+            outer
+                .env_clear()
+                .envs(inner.get_envs().filter_map(|(name, value)| Some((name, value?))));
             outer.current_dir(inner.get_current_dir().expect("a folder"));
             run(&mut outer);
             let said = fs::read_to_string(&note).expect("what time says");
-            said.lines().next_back().and_then(|line| line.parse::<f64>().ok()).expect("a number of KiB")
+            said.lines()
+                .next_back()
+                .and_then(|line| line.parse::<f64>().ok())
+                .expect("a number of KiB")
         });
         let most = most.fold(0.0, f64::max) / 1024.0;
         let verdict = if most <= 12.0 { "PASS" } else { "MISS" };
@@ -153,7 +186,10 @@ impl Bench {
     fn brain(&self, name: &str) -> Brain {
         let root = self.home.path().join(name);
         repository(&root);
-        let brain = Brain { root, count: Cell::new(0) };
+        let brain = Brain {
+            root,
+            count: Cell::new(0),
+        };
         run(brain.command().arg("init"));
         git(&brain.root, &["add", "brain.yml"]);
         git(&brain.root, &["commit", "-qm", "brain"]);
@@ -166,18 +202,42 @@ impl Bench {
             return;
         }
         let brain = self.brain("small");
-        self.compare("preflight check", 2.4, 400, ("brain preflight check", brain.check(None)), ("empty program", self.empty()));
+        self.compare(
+            "preflight check",
+            2.4,
+            400,
+            ("brain preflight check", brain.check(None)),
+            ("empty program", self.empty()),
+        );
         let token = fs::read_to_string(brain.root.join(".brain/tokens").join(SESSION)).expect("the token");
-        self.compare("preflight check with a token", 2.4, 400, ("brain preflight check", brain.check(Some(token.trim()))), ("empty program", self.empty()));
+        self.compare(
+            "preflight check with a token",
+            2.4,
+            400,
+            ("brain preflight check", brain.check(Some(token.trim()))),
+            ("empty program", self.empty()),
+        );
         let mut held = Sqlite::open(&brain.store(), SqliteOptions::default()).expect("the store");
         held.look(&vec![]).expect("a look");
-        self.compare("preflight check, store held open", 2.1, 400, ("brain preflight check", brain.check(None)), ("empty program", self.empty()));
+        self.compare(
+            "preflight check, store held open",
+            2.1,
+            400,
+            ("brain preflight check", brain.check(None)),
+            ("empty program", self.empty()),
+        );
         drop(held);
         self.peak("preflight check", || brain.checking(None));
-        self.peak("claim open", || brain.opening(&["--scope", "docs/", "--key", "once"]));
+        self.peak("claim open", || {
+            brain.opening(&["--scope", "docs/", "--key", "once"])
+        });
         let plan = brain.root.join("plan.yml");
         let phase = |n: usize| format!("  - id: p{n}\n    scope: out/p{n}/\n    type: code\n");
-        fs::write(&plan, format!("phases:\n{}", (0..PHASES).map(phase).collect::<String>())).expect("a plan");
+        fs::write(
+            &plan,
+            format!("phases:\n{}", (0..PHASES).map(phase).collect::<String>()),
+        )
+        .expect("a plan");
         self.peak("plan check of 1,000 phases", || {
             let mut command = brain.command();
             command.args(["plan", "check", "plan.yml"]);
@@ -193,10 +253,21 @@ impl Bench {
         let began = Instant::now();
         fill(&big);
         let size = fs::metadata(big.store()).map_or(0, |it| it.len()) >> 20;
-        println!("\n  (filling: {:.0} s, {size} MiB)", began.elapsed().as_secs_f64());
-        self.compare("preflight check, big store", 1.2, 400, ("10,000 claims, 100,000 locks, 1,000,000 events", big.check(None)), ("empty store", small.check(None)));
+        println!(
+            "\n  (filling: {:.0} s, {size} MiB)",
+            began.elapsed().as_secs_f64()
+        );
+        self.compare(
+            "preflight check, big store",
+            1.2,
+            400,
+            ("10,000 claims, 100,000 locks, 1,000,000 events", big.check(None)),
+            ("empty store", small.check(None)),
+        );
         self.peak("preflight check, big store", || big.checking(None));
-        self.peak("claim open, big store", || big.opening(&["--scope", "docs/", "--key", "once"]));
+        self.peak("claim open, big store", || {
+            big.opening(&["--scope", "docs/", "--key", "once"])
+        });
         self.peak("status, big store", || {
             let mut command = big.command();
             command.arg("status");
@@ -214,7 +285,13 @@ impl Bench {
             timed(&mut brain.opening(&["--scope", &format!("new/n{n}/")]))
         };
         let against = || timed(&mut git_command(&brain.root, &["status", "--porcelain"])) + self.insert();
-        self.compare("claim open", 1.3, 200, ("brain claim open", Box::new(act)), ("git status, bare insert", Box::new(against)));
+        self.compare(
+            "claim open",
+            1.3,
+            200,
+            ("brain claim open", Box::new(act)),
+            ("git status, bare insert", Box::new(against)),
+        );
     }
 
     fn close(&self) {
@@ -237,13 +314,23 @@ impl Bench {
             let n = count.replace(count.get() + 1);
             let file = file(n);
             fs::write(plain.join(&file), format!("plain {n}\n")).expect("a change");
-            [&["status", "--porcelain"][..], &["write-tree"], &["commit", "-qm", "work", "--", &file]]
-                .iter()
-                .map(|args| timed(&mut git_command(&plain, args)))
-                .sum::<Duration>()
+            [
+                &["status", "--porcelain"][..],
+                &["write-tree"],
+                &["commit", "-qm", "work", "--", &file],
+            ]
+            .iter()
+            .map(|args| timed(&mut git_command(&plain, args)))
+            .sum::<Duration>()
                 + self.insert()
         };
-        self.compare("close at tier 1", 1.5, 100, ("brain close", Box::new(act)), ("git status, write-tree, commit, bare insert", Box::new(against)));
+        self.compare(
+            "close at tier 1",
+            1.5,
+            100,
+            ("brain close", Box::new(act)),
+            ("git status, write-tree, commit, bare insert", Box::new(against)),
+        );
     }
 }
 
@@ -318,12 +405,27 @@ fn fill(brain: &Brain) {
             ttl: claim.ttl,
         })
     });
-    let rest = (world.head as usize + CLAIMS + LOCKS..EVENTS).map(|n| Event::ClaimRenewed { id: nth(n % CLAIMS), fence: None });
+    let rest = (world.head as usize + CLAIMS + LOCKS..EVENTS).map(|n| Event::ClaimRenewed {
+        id: nth(n % CLAIMS),
+        fence: None,
+    });
     let mut events = claims.chain(locks).chain(rest).peekable();
-    let actor = Actor { nature: "plain".to_owned(), user: "bench".to_owned(), host: "bench".to_owned(), claim: None, proof: None };
+    let actor = Actor {
+        nature: "plain".to_owned(),
+        user: "bench".to_owned(),
+        host: "bench".to_owned(),
+        claim: None,
+        proof: None,
+    };
     while events.peek().is_some() {
         let batch: Vec<Event> = events.by_ref().take(BATCH).collect();
-        let decide = |_: &_, _| Ok(Decided { actor: actor.clone(), key: None, events: batch.clone() });
+        let decide = |_: &_, _| {
+            Ok(Decided {
+                actor: actor.clone(),
+                key: None,
+                events: batch.clone(),
+            })
+        };
         store.transact(&vec![], Sync::Relaxed, &decide).expect("a batch");
     }
     let (world, _) = store.look(&vec![Pick::Claim(nth(CLAIMS - 1))]).expect("a look");
@@ -335,12 +437,17 @@ fn repository(root: &Path) {
     for folder in 0..FOLDERS {
         let folder = root.join(format!("d{folder}"));
         fs::create_dir_all(&folder).expect("a folder");
-        (0..FILES).for_each(|n| fs::write(folder.join(format!("f{n}.txt")), format!("{n}\n")).expect("a file"));
+        (0..FILES)
+            .for_each(|n| fs::write(folder.join(format!("f{n}.txt")), format!("{n}\n")).expect("a file"));
     }
     fs::create_dir_all(root.join("src")).expect("a folder");
     fs::write(root.join("src/main.rs"), "fn main() {}\n").expect("a file");
     git(root, &["init", "-q", "-b", "main"]);
-    for (key, value) in [("user.name", "Bench"), ("user.email", "bench@example.org"), ("gc.auto", "0")] {
+    for (key, value) in [
+        ("user.name", "Bench"),
+        ("user.email", "bench@example.org"),
+        ("gc.auto", "0"),
+    ] {
         git(root, &["config", key, value]);
     }
     git(root, &["add", "."]);
@@ -362,7 +469,11 @@ fn git(root: &Path, args: &[&str]) {
 /// Starts in a folder with nothing inherited but where programs are.
 fn clean(command: &mut Command, root: &Path) {
     let path = std::env::var_os("PATH").unwrap_or_default();
-    command.env_clear().env("PATH", path).env("HOME", root).current_dir(root);
+    command
+        .env_clear()
+        .env("PATH", path)
+        .env("HOME", root)
+        .current_dir(root);
 }
 
 fn run(command: &mut Command) {
@@ -378,9 +489,15 @@ fn output(command: &mut Command) -> Vec<u8> {
 
 /// From the start to the end of a process.
 fn timed(command: &mut Command) -> Duration {
-    command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+    command
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .stderr(Stdio::null());
     let began = Instant::now();
-    let ended = command.spawn().and_then(|mut child| child.wait()).expect("a program");
+    let ended = command
+        .spawn()
+        .and_then(|mut child| child.wait())
+        .expect("a program");
     let took = began.elapsed();
     assert!(ended.success(), "{command:?}: {ended}");
     took
@@ -396,5 +513,10 @@ fn at(values: &mut [f64], share: f64) -> f64 {
 }
 
 fn show(what: &str, values: &mut [f64]) {
-    println!("  {what:<60} {:>8.0} {:>8.0} {:>8.0}", at(values, 0.0), at(values, 0.5), at(values, 0.9));
+    println!(
+        "  {what:<60} {:>8.0} {:>8.0} {:>8.0}",
+        at(values, 0.0),
+        at(values, 0.5),
+        at(values, 0.9)
+    );
 }

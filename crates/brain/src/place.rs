@@ -286,7 +286,9 @@ impl<'r> Placer<'r> {
             true => PathBuf::new(),
             false => {
                 let home = git::logical(repository.home());
-                home.strip_prefix(self.root.dir()).map(Path::to_owned).unwrap_or_default()
+                home.strip_prefix(self.root.dir())
+                    .map(Path::to_owned)
+                    .unwrap_or_default()
             }
         };
         Some(RepoAt {

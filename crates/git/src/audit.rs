@@ -5,8 +5,8 @@ use crate::door::Door;
 use crate::reflog::{Made, Reflog};
 use crate::status::{Entry, Side, Status, side};
 use crate::{Blob, Error, Fingerprint, Kind, Oid, SESSION_TRAILER};
-use std::collections::{BTreeMap, BTreeSet};
 use std::collections::btree_map::Entry as Slot;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 /// What was noted of one checkout when a claim was opened.
@@ -215,14 +215,25 @@ impl Door {
         const DOING: &str = "reading a commit";
         let git = self
             .git(DOING)
-            .args(["log", "-1", "-z", "--raw", "-c", "--root", "--no-renames", "--no-abbrev"])
+            .args([
+                "log",
+                "-1",
+                "-z",
+                "--raw",
+                "-c",
+                "--root",
+                "--no-renames",
+                "--no-abbrev",
+            ])
             .args([
                 "--no-show-signature",
                 "--no-ext-diff",
                 "--no-textconv",
                 "--ignore-submodules=none",
             ]);
-        let out = git.args(["--format=tformat:%P%x00", commit.as_str(), "--"]).run()?;
+        let out = git
+            .args(["--format=tformat:%P%x00", commit.as_str(), "--"])
+            .run()?;
         let mut tokens = split_nul(&out);
         let parents = tokens.next().ok_or_else(|| self.garbled(DOING))?;
         if parents != parent.map(Oid::as_str).unwrap_or_default().as_bytes() {
