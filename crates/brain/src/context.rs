@@ -63,10 +63,22 @@ impl Context {
     ///
     /// No brain here, a bad configuration, or a store that cannot be opened.
     pub fn open(globals: &Globals) -> Result<Context, Failure> {
+        let mut cx = Context::near(globals)?;
+        cx.look_around();
+        Ok(cx)
+    }
+
+    /// Finds the brain and opens it, with as much of the caller as its environment tells: the walk through
+    /// the processes above, for which the check before each write rarely has a use, is left out.
+    ///
+    /// # Errors
+    ///
+    /// As [`Context::open`].
+    pub fn near(globals: &Globals) -> Result<Context, Failure> {
         let cwd = std::env::current_dir()
             .map_err(|error| Trouble::io("cannot tell the current folder", Path::new("."), &error))?;
         let root = find_root(globals, &cwd)?;
-        Context::at(Out::new(globals), root, cwd)
+        Context::over(Out::new(globals), root, cwd)
     }
 
     /// Opens this brain.
@@ -75,11 +87,17 @@ impl Context {
     ///
     /// As [`Context::open`].
     pub fn at(out: Out, root: Root, cwd: PathBuf) -> Result<Context, Failure> {
+        let mut cx = Context::over(out, root, cwd)?;
+        cx.look_around();
+        Ok(cx)
+    }
+
+    fn over(out: Out, root: Root, cwd: PathBuf) -> Result<Context, Failure> {
         let (config, policy) = configuration(&root)?;
         let database = root.database().map_err(|error| no_root(&error))?;
         let keys = Keys::of(&root, &config);
         let store = open_store(&database, &keys)?;
-        let caller = Probe::new().whole().unwrap_or_else(|_| Probe::new().near());
+        let caller = Probe::new().near();
         Ok(Context {
             out,
             root,
@@ -91,6 +109,13 @@ impl Context {
             cwd,
             replayed: false,
         })
+    }
+
+    /// Finds out all about the caller: also the processes above it.
+    pub fn look_around(&mut self) {
+        if let Ok(caller) = Probe::new().whole() {
+            self.caller = caller;
+        }
     }
 
     /// Decides a command at the door.

@@ -137,12 +137,16 @@ pub fn check(globals: &Globals, args: &Check) -> Result<u8, Failure> {
         OpWord::Read => Op::Read,
         OpWord::Delete => Op::Delete,
     };
-    let mut cx = match Context::open(globals) {
+    let mut cx = match Context::near(globals) {
         Ok(cx) => cx,
         Err(failure) if op == Op::Read => return blind(globals, args, failure),
         Err(failure) => return Err(failure),
     };
     let cx = &mut cx;
+    let mut near = op != Op::Read && SessId::parse(&args.id).is_ok();
+    if !near {
+        cx.look_around();
+    }
     let id = match args.id.as_str() {
         "-" if op == Op::Read => None,
         "-" => return Err(Trouble::usage("only a read goes without a claim").into()),
@@ -167,8 +171,8 @@ pub fn check(globals: &Globals, args: &Check) -> Result<u8, Failure> {
         op,
         paths,
     };
-    let mut verdicts = Vec::new();
-    for renewed in [false, true] {
+    let mut renewed = false;
+    let verdicts = loop {
         let picks = footprint::of_preflight(&ask, &cx.caller);
         let (world, now) = cx.store.look(&picks)?;
         let asked = Asked {
@@ -177,9 +181,22 @@ pub fn check(globals: &Globals, args: &Check) -> Result<u8, Failure> {
             policy: &cx.policy,
             now,
         };
-        match (judge(asked, &ask), &id) {
-            (Answer::Judged(judged), _) => {
-                if let (Some(part), false) = (is_unknown(&judged), renewed)
+        let judged = judge(asked, &ask);
+        let go = |verdicts: &[Verdict]| verdicts.iter().all(|verdict| verdict.refused.is_none());
+        match (judged, &id) {
+            (Answer::Judged(verdicts), Some(id)) if go(&verdicts) => {
+                if !renewed {
+                    sign_of_life(cx, &world, id, now, near);
+                }
+                break verdicts;
+            }
+            // Whose processes stand above can only turn a no into a yes, or say who may renew.
+            _ if near => {
+                cx.look_around();
+                near = false;
+            }
+            (Answer::Judged(verdicts), _) => {
+                if let (Some(part), false) = (is_unknown(&verdicts), renewed)
                     && let Ok(whole) = cx.claim_id(&part, Typed::Part)
                 {
                     return check(
@@ -191,15 +208,11 @@ pub fn check(globals: &Globals, args: &Check) -> Result<u8, Failure> {
                         },
                     );
                 }
-                verdicts = judged;
-                let go = verdicts.iter().all(|verdict| verdict.refused.is_none());
-                if let (true, Some(id), false) = (go, &id, renewed) {
-                    sign_of_life(cx, &world, id, now);
-                }
-                break;
+                break verdicts;
             }
             (Answer::RenewFirst, Some(id)) if !renewed => {
                 cx.submit(&Command::RenewClaim { id: id.clone() })?;
+                renewed = true;
             }
             (Answer::RenewFirst, _) => {
                 return Err(Trouble::new(
@@ -210,7 +223,7 @@ pub fn check(globals: &Globals, args: &Check) -> Result<u8, Failure> {
                 .into());
             }
         }
-    }
+    };
     Ok(answer(cx.out, id.as_ref(), &verdicts))
 }
 
@@ -228,16 +241,22 @@ fn sign_of_life(
     world: &protocol::world::World,
     id: &SessId,
     now: protocol::facts::time::Instant,
+    near: bool,
 ) {
     let (Some(claim), Some(lease)) = (world.claims.get(id), world.leases.get(&Lease::Claim(id.clone())))
     else {
         return;
     };
-    let mine = protocol::world::owns(&cx.caller, claim) || !cx.is_agent();
     let old = now
         .since(lease.touched)
         .is_some_and(|age| age.as_ms() > TOUCH_AFTER.min(claim.ttl.as_ms() / 10));
-    if mine && old {
+    if !old {
+        return;
+    }
+    if near {
+        cx.look_around();
+    }
+    if protocol::world::owns(&cx.caller, claim) || !cx.is_agent() {
         // A lost renewal only shortens the lease; the next check renews.
         let _ = cx
             .store
