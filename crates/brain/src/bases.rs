@@ -36,6 +36,26 @@ pub fn of(cx: &Context) -> Result<BTreeMap<String, Base>, Failure> {
     .map_err(|error| trouble(&error).into())
 }
 
+/// Looks whether a close could land in this branch.
+///
+/// # Errors
+///
+/// No repository, or no such branch.
+pub fn theme(cx: &Context, name: &str) -> Result<(), Failure> {
+    let lost = |why: String| Trouble::usage(format!("--theme: {why}"));
+    let repository = cx.root.repository().cloned();
+    let repository = repository.ok_or_else(|| lost("the root lies in no git repository".to_owned()))?;
+    match Door::user(repository)
+        .branch(name)
+        .map_err(|error| lost(trouble(&error).message))?
+    {
+        Some(_) => Ok(()),
+        None => Err(lost(format!("there is no branch {name:?}"))
+            .fix("make it", format!("git branch {}", crate::advice::quote(name)))
+            .into()),
+    }
+}
+
 /// A worktree that is to be made once the claim is opened.
 pub struct Own {
     at: PathBuf,

@@ -143,6 +143,7 @@ pub enum Command {
         shell: clap_complete::Shell,
     },
     /// The version, and what this binary is made of
+    #[command(after_help = "Example:\n  brain version --json")]
     Version,
 }
 

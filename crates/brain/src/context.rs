@@ -6,14 +6,15 @@ use protocol::command::Command;
 use protocol::event::Entry;
 use protocol::facts::caller::{Caller, Nature};
 use protocol::facts::claim::Claim;
-use protocol::facts::gate::About;
+use protocol::facts::gate::{About, Gate};
 use protocol::facts::id::{GateId, RunId, SessId};
 use protocol::facts::policy::Policy;
 use protocol::facts::time::Instant;
 use protocol::refusal::Refusal;
 use protocol::rules::preflight::{Op, PathAsk};
 use protocol::world::{Footprint, Pick, World};
-use store::{Outcome, Request, Sqlite, SqliteOptions, Store};
+use serde_json::json;
+use store::{Fault, Outcome, Request, Sqlite, SqliteOptions, Store, Trusting};
 
 use crate::caller::Probe;
 use crate::cli::Globals;
@@ -21,6 +22,7 @@ use crate::config::{self, Config};
 use crate::failure::{Failure, Trouble};
 use crate::out::Out;
 use crate::place::{PlaceError, Placer};
+use crate::proof::Keys;
 use crate::root::{Root, RootError};
 
 /// How much of an id must be typed.
@@ -43,7 +45,9 @@ pub struct Context {
     /// The rules' share of it.
     pub policy: Policy,
     /// Its store.
-    pub store: Sqlite,
+    pub store: Trusting<Sqlite>,
+    /// The keys whose seals count in it.
+    pub keys: Keys,
     /// Who calls.
     pub caller: Caller,
     /// From where.
@@ -91,13 +95,8 @@ impl Context {
     fn over(out: Out, root: Root, cwd: PathBuf) -> Result<Context, Failure> {
         let (config, policy) = rules(&root)?;
         let database = root.database().map_err(|error| no_root(&error))?;
-        let store = Sqlite::open(
-            &database,
-            SqliteOptions {
-                clock: crate::clock(),
-                ..Default::default()
-            },
-        )?;
+        let keys = Keys::of(&root, &config);
+        let store = open_store(&database, &keys)?;
         let caller = Probe::new().near();
         Ok(Context {
             out,
@@ -105,6 +104,7 @@ impl Context {
             config,
             policy,
             store,
+            keys,
             caller,
             cwd,
             replayed: false,
@@ -358,6 +358,21 @@ impl Context {
     }
 }
 
+/// Opens a store in which only what these keys sealed is an answer.
+///
+/// # Errors
+///
+/// The store's fault.
+pub fn open_store(database: &Path, keys: &Keys) -> Result<Trusting<Sqlite>, Fault> {
+    let options = SqliteOptions {
+        clock: crate::clock(),
+        ..SqliteOptions::default()
+    };
+    let keys = keys.clone();
+    let trusts = Box::new(move |gate: &Gate| keys.verify(gate));
+    Ok(Trusting::new(Sqlite::open(database, options)?, trusts))
+}
+
 /// Finds the brain that was named, or the one around the current folder.
 ///
 /// # Errors
@@ -422,6 +437,25 @@ pub fn bad_path(path: &Path, error: &PlaceError) -> Failure {
     .into()
 }
 
+/// The words for a configuration that does not read: its first mistake on the first line, each with its place.
+pub fn bad_config(error: &config::ConfigError) -> Failure {
+    let text = error.to_string();
+    let (first, rest) = text.split_once('\n').unwrap_or((&text, ""));
+    let problem = |it: &config::Problem| {
+        json!({ "file": it.file, "line": it.line, "column": it.column, "excerpt": it.excerpt, "message": it.message,
+                "fix": it.fix })
+    };
+    let problems: Vec<_> = error.problems.iter().map(problem).collect();
+    let more = match problems.len() {
+        0 | 1 => String::new(),
+        many => format!(", the first of {many} mistakes"),
+    };
+    Trouble::new(crate::exit::CONFIG, "config.bad", format!("{first}{more}"))
+        .detail(rest)
+        .facts(json!({ "problems": problems }))
+        .into()
+}
+
 /// Reads the configuration and makes the policy of it.
 ///
 /// # Errors
@@ -435,11 +469,8 @@ pub fn configuration(root: &Root) -> Result<(Config, Policy), Failure> {
 
 /// Does the same, but for the hash of the policy.
 fn rules(root: &Root) -> Result<(Config, Policy), Failure> {
-    let bad = |error: config::ConfigError| {
-        Failure::from(Trouble::new(crate::exit::CONFIG, "config.bad", error.to_string()))
-    };
-    let config = Config::load(root.dir()).map_err(bad)?;
-    let policy = config.rules(&root.facts()).map_err(bad)?;
+    let config = Config::load(root.dir()).map_err(|error| bad_config(&error))?;
+    let policy = config.rules(&root.facts()).map_err(|error| bad_config(&error))?;
     Ok((config, policy))
 }
 

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use store::Fault;
 
 use crate::advice::{self, Advice, quote};
-use crate::{exit, wire};
+use crate::{exit, facts, wire};
 
 /// Why a command did not do what was asked.
 #[derive(Debug)]
@@ -179,7 +179,7 @@ fn refused(refusal: &Refusal, exit: u8) -> Shown {
         message,
         detail: String::new(),
         advice,
-        facts: wire::facts(refusal),
+        facts: facts::of_refusal(refusal),
     }
 }
 

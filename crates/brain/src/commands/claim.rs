@@ -195,6 +195,9 @@ fn open(cx: &mut Context, args: &Open) -> Result<u8, Failure> {
     let token =
         Token::mint().map_err(|error| Trouble::io("cannot read", Path::new("/dev/urandom"), &error))?;
     let mut ask = request(cx, args, &token)?;
+    if let Some(theme) = &ask.theme_branch {
+        bases::theme(cx, theme)?;
+    }
     ask.base = bases::of(cx)?;
     let own = args
         .worktree
@@ -219,20 +222,16 @@ fn open(cx: &mut Context, args: &Open) -> Result<u8, Failure> {
             .hint("use another key")
             .into());
     };
-    if !cx.replayed {
-        token
-            .keep(&cx.root.state(), &claim.id)
-            .map_err(|error| Trouble::io("cannot keep the token in", &cx.root.state(), &error))?;
-        if let Some(own) = own {
-            if let Err(failure) = bases::make_worktree(cx, &own) {
-                // A claim without the place in which it works is no claim.
-                cx.submit(&Command::Abort {
-                    id: claim.id.clone(),
-                    why: "its worktree could not be made".to_owned(),
-                })?;
-                return Err(failure);
-            }
-        }
+    if !cx.replayed
+        && let Err(failure) = equip(cx, &claim, &token, own.as_ref())
+    {
+        // A claim without its token or the place in which it works is no claim.
+        let why = "what it needs could not be made".to_owned();
+        cx.submit(&Command::Abort {
+            id: claim.id.clone(),
+            why,
+        })?;
+        return Err(failure);
     }
     told(cx, &claim, &entries);
     let (world, now) = cx.look(&vec![Pick::Claim(claim.id.clone())])?;
@@ -243,6 +242,15 @@ fn open(cx: &mut Context, args: &Open) -> Result<u8, Failure> {
     });
     cx.out.answer(document, claim.id.as_str());
     Ok(0)
+}
+
+/// Gives a claim its token and, where it asked for one, its worktree.
+fn equip(cx: &Context, claim: &Fact, token: &Token, own: Option<&bases::Own>) -> Result<(), Failure> {
+    let state = cx.root.state();
+    token
+        .keep(&state, &claim.id)
+        .map_err(|error| Trouble::io("cannot keep the token in", &state, &error))?;
+    own.map_or(Ok(()), |own| bases::make_worktree(cx, own))
 }
 
 /// What the opener should know: what was superseded, what is dirty, where the worktree is.

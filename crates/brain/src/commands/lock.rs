@@ -22,6 +22,8 @@ use crate::{exit, proof, wire};
 
 /// How long a lock of `lock run` lasts unless it is renewed.
 const RUN_TTL: Span = Span::from_ms(60 * 60_000);
+/// After how long a lock of `lock run` is renewed.
+const RENEW_AFTER: std::time::Duration = std::time::Duration::from_secs(20 * 60);
 
 /// Carries out `brain lock …`.
 pub fn lock(cx: &mut Context, verb: &Lock) -> Result<u8, Failure> {
@@ -125,7 +127,7 @@ fn carry_out(cx: &mut Context, verb: &Lock) -> Result<u8, Failure> {
                 .answer(json!({ "removed": entries.len() }), entries.len().to_string());
             Ok(0)
         }
-        Lock::Run { id, paths, command } => run(cx, id, paths, command),
+        Lock::Run { id, paths, command } => run(cx, id, paths, command).map_err(nothing_ran),
     }
 }
 
@@ -186,6 +188,51 @@ fn acquire(
     .map_err(as_lock)
 }
 
+/// Runs a command; who holds locks for it gives a sign of life long before they end.
+fn while_held(
+    cx: &mut Context,
+    holder: &Holder,
+    paths: &[LogicalPath],
+    command: &mut std::process::Command,
+) -> std::io::Result<std::process::ExitStatus> {
+    let mut child = command.spawn()?;
+    let (ended, end) = std::sync::mpsc::channel();
+    let waiter = std::thread::spawn(move || {
+        let status = child.wait();
+        // Nobody listens any more only when this process ends.
+        let _ = ended.send(());
+        status
+    });
+    while end.recv_timeout(RENEW_AFTER) == Err(std::sync::mpsc::RecvTimeoutError::Timeout) {
+        if let Err(failure) = acquire(cx, holder, paths.to_vec(), RUN_TTL) {
+            cx.out.note(format!(
+                "the locks could not be renewed: {}",
+                failure.shown().message
+            ));
+        }
+    }
+    waiter
+        .join()
+        .unwrap_or_else(|_| Err(std::io::Error::other("the wait for it ended")))
+}
+
+/// Whatever kept the locks from being taken is 75, since 1 and 2 are the command's to say.
+fn nothing_ran(failure: Failure) -> Failure {
+    let shown = failure.shown();
+    if shown.kind != "refused" || shown.exit == exit::USAGE {
+        return failure;
+    }
+    let trouble = Trouble {
+        exit: exit::BUSY,
+        code: shown.code,
+        message: format!("nothing ran: {}", shown.message),
+        detail: shown.detail,
+        advice: shown.advice,
+        facts: shown.facts,
+    };
+    trouble.into()
+}
+
 /// Takes the locks, runs the command, gives the locks back whatever happens.
 fn run(cx: &mut Context, id: &str, paths: &[PathBuf], command: &[std::ffi::OsString]) -> Result<u8, Failure> {
     let holder = holder(cx, id)?;
@@ -196,18 +243,13 @@ fn run(cx: &mut Context, id: &str, paths: &[PathBuf], command: &[std::ffi::OsStr
     let Some((program, args)) = command.split_first() else {
         return Err(Trouble::usage("no command was given after --").into());
     };
-    acquire(cx, &holder, paths.clone(), RUN_TTL).map_err(|failure| {
-        let shown = failure.shown();
-        Trouble {
-            exit: exit::BUSY,
-            code: shown.code,
-            message: format!("nothing ran: {}", shown.message),
-            detail: shown.detail,
-            advice: shown.advice,
-            facts: shown.facts,
-        }
-    })?;
-    let ran = std::process::Command::new(program).args(args).status();
+    acquire(cx, &holder, paths.clone(), RUN_TTL)?;
+    let ran = while_held(
+        cx,
+        &holder,
+        &paths,
+        std::process::Command::new(program).args(args),
+    );
     let released = cx.submit(&Command::ReleaseLocks {
         holder,
         paths,

@@ -48,11 +48,10 @@ fn surroundings(globals: &Globals) -> Result<(Config, Policy), Failure> {
     match context::find_root(globals, &cwd) {
         Ok(root) => context::configuration(&root),
         Err(_) if globals.root.is_none() => {
-            let bad = |error: crate::config::ConfigError| {
-                Trouble::new(exit::CONFIG, "config.bad", error.to_string())
-            };
-            let config = Config::read(Vec::new()).map_err(bad)?;
-            let policy = config.policy(&Default::default()).map_err(bad)?;
+            let config = Config::read(Vec::new()).map_err(|error| context::bad_config(&error))?;
+            let policy = config
+                .policy(&Default::default())
+                .map_err(|error| context::bad_config(&error))?;
             Ok((config, policy))
         }
         Err(failure) => Err(failure),

@@ -17,7 +17,7 @@ use crate::cli::{Check, Globals, OpWord, Preflight};
 use crate::context::{Context, Typed, bad_path};
 use crate::failure::{Failure, Trouble};
 use crate::out::Out;
-use crate::{advice, exit, place, wire};
+use crate::{advice, exit, facts, place, wire};
 
 /// Lines of human output at most (section 7).
 const LINES_MOST: usize = 10;
@@ -352,7 +352,7 @@ fn verdict_json(id: Option<&SessId>, verdict: &Verdict) -> Value {
                 "exit": check.exit(),
                 "code": detail.code(),
                 "message": message,
-                "facts": wire::detail_facts(detail),
+                "facts": facts::of_detail(detail),
                 "fix": fix,
             })
         }

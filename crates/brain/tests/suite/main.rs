@@ -5,6 +5,7 @@
 mod caller;
 #[cfg(feature = "testkit")]
 mod cli;
+mod codes;
 mod config;
 mod human;
 mod place;

@@ -7,7 +7,7 @@ use std::time::Duration;
 use protocol::command::Command;
 use protocol::event::Event;
 use protocol::facts::claim::{Fence, State};
-use protocol::facts::id::SessId;
+use protocol::facts::id::{SessId, SigId};
 use protocol::facts::span::Span;
 use protocol::world::{Lease, Pick};
 use rusqlite::Connection;
@@ -104,6 +104,8 @@ fn r1_another_boot_ends_every_lease_also_one_that_no_command_noted() {
     assert_eq!(state(&mut store, &id), State::Stale);
     let lease = [(Lease::Claim(id.clone()), fence)];
     assert_eq!(store.touch(&lease, Span::from_ms(HOUR)).unwrap(), [false]);
+    let delivery = [(Lease::Delivery(SigId::mint(9)), Fence(0))];
+    assert_eq!(store.touch(&delivery, Span::from_ms(HOUR)).unwrap(), [false]);
     // Nothing was written in the second boot: the third must not take its number for its own.
     boot(&clock, "third");
     assert_eq!(state(&mut store, &id), State::Stale);
@@ -526,7 +528,8 @@ fn r30_the_first_writer_of_a_boot_finds_damage_and_the_journal_rebuilds_the_tabl
     }
     let (last, fence) = claim(&mut store, "last");
     drop(store);
-    flip(&path, "claim_token");
+    // No command here looks at it: only a look over the whole file finds it.
+    flip(&path, "gate_run");
     // Nobody looks it over in the boot that is known already, and no preflight does at all.
     let mut store = Sqlite::open(&path, options.clone()).unwrap();
     boot(&clock, "second");

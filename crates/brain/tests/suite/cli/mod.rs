@@ -1,7 +1,10 @@
 //! The real program, from the words that are typed to what is seen.
 
+mod input;
+mod race;
 mod stage;
 mod tale;
+mod who;
 
 use stage::Stage;
 use tale::tell;
@@ -19,6 +22,16 @@ fn locks_are_taken_given_back_and_taken_away() {
 #[test]
 fn a_preflight_says_why_not_and_what_mends_it() {
     tell("preflight", Stage::brain());
+}
+
+#[test]
+fn zones_modes_and_satellites_have_limits_of_their_own() {
+    tell("zone", Stage::brain());
+}
+
+#[test]
+fn a_claim_in_a_worktree_lands_where_it_came_from() {
+    tell("worktree", Stage::brain());
 }
 
 #[test]

@@ -79,9 +79,7 @@ impl Stage {
     /// Sets or, with an empty value, takes away a variable.
     pub fn set(&mut self, name: &str, value: &str) {
         self.variables.retain(|(known, _)| known != name);
-        if !value.is_empty() {
-            self.variables.push((name.to_owned(), value.to_owned()));
-        }
+        self.variables.push((name.to_owned(), value.to_owned()));
     }
 
     /// The same stage for another caller: `plain`, `human`, `agent:SESSION`.
@@ -118,6 +116,7 @@ impl Stage {
             all.retain(|(known, _)| known != name.as_str());
             all.push((name.into(), value.into()));
         }
+        all.retain(|(_, value)| !value.is_empty());
         all
     }
 
@@ -192,9 +191,21 @@ impl Stage {
         document["entries"].as_array().map_or(0, |all| all.len() as u64)
     }
 
+    /// The name of the one worktree that a claim made; its end is different in every run.
+    pub fn worktree(&self) -> String {
+        let made = fs::read_dir(self.root.join(".brain/worktrees"))
+            .into_iter()
+            .flatten()
+            .flatten();
+        made.map(|entry| entry.file_name().to_string_lossy().into_owned())
+            .next()
+            .unwrap_or_else(|| "WORKTREE".to_owned())
+    }
+
     /// Puts names in the place of what is different in every run.
     pub fn plain(&self, text: &str) -> String {
         let text = text
+            .replace(&self.worktree(), "WORKTREE")
             .replace(self.root.to_str().unwrap(), "ROOT")
             .replace(self.path.to_str().unwrap(), "TMP");
         let named = hashes_named(&text);

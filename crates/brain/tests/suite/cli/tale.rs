@@ -48,7 +48,7 @@ pub fn tell(name: &str, mut stage: Stage) {
             },
             "+" => stage.turn(protocol::facts::span::Span::parse(rest).unwrap().as_ms()),
             "%" => drop(stage.sh(rest)),
-            "cd" => stage.cwd = stage.root.join(rest),
+            "cd" => stage.cwd = stage.root.join(rest.replace("WORKTREE", &stage.worktree())),
             _ => assert!(
                 line.is_empty() || mark.starts_with('#'),
                 "{name}: not understood: {line}"

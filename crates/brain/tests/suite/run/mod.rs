@@ -5,3 +5,5 @@ mod house;
 mod end;
 mod flow;
 mod gates;
+mod kill;
+mod verbs;

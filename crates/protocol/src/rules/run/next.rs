@@ -74,7 +74,13 @@ pub fn next(asked: Asked<'_>, id: &RunId) -> Vec<Step> {
     }
     let pilot = world.claims.get(&run.pilot);
     let pilot_state = pilot.map(|pilot| world.state(pilot, asked.now));
+    let all_settled = phases.iter().all(|phase| phase.standing.is_settled());
     match pilot_state {
+        // The end of the run closes it, and may have been cut off right after.
+        Some(State::Closed) if all_settled => {
+            steps.push(Step::Finish);
+            return steps;
+        }
         Some(State::Failed | State::Closed) | None => {
             if steps.is_empty() {
                 steps.push(Step::End(RunEnd::Aborted));
@@ -88,7 +94,7 @@ pub fn next(asked: Asked<'_>, id: &RunId) -> Vec<Step> {
         steps.push(Step::Adapt);
         return steps;
     }
-    if phases.iter().all(|phase| phase.standing.is_settled()) {
+    if all_settled {
         steps.push(Step::Finish);
         return steps;
     }
