@@ -68,8 +68,8 @@ impl Context {
         Ok(cx)
     }
 
-    /// Finds the brain and opens it, with as much of the caller as its environment tells: the walk through
-    /// the processes above, for which the check before each write rarely has a use, is left out.
+    /// Finds the brain and opens it to look, with as much of the caller as its environment tells: what the check
+    /// before each write rarely has a use for is left to [`Context::look_around`].
     ///
     /// # Errors
     ///
@@ -93,7 +93,7 @@ impl Context {
     }
 
     fn over(out: Out, root: Root, cwd: PathBuf) -> Result<Context, Failure> {
-        let (config, policy) = configuration(&root)?;
+        let (config, policy) = rules(&root)?;
         let database = root.database().map_err(|error| no_root(&error))?;
         let keys = Keys::of(&root, &config);
         let store = open_store(&database, &keys)?;
@@ -111,8 +111,10 @@ impl Context {
         })
     }
 
-    /// Finds out all about the caller: also the processes above it.
+    /// Finds out all about the caller, also the processes above it, and names the policy: from now on commands
+    /// may be submitted.
     pub fn look_around(&mut self) {
+        self.policy.digest = config::digest(&self.policy);
         if let Ok(caller) = Probe::new().whole() {
             self.caller = caller;
         }
@@ -460,8 +462,15 @@ pub fn bad_config(error: &config::ConfigError) -> Failure {
 ///
 /// Every mistake in it.
 pub fn configuration(root: &Root) -> Result<(Config, Policy), Failure> {
+    let (config, mut policy) = rules(root)?;
+    policy.digest = config::digest(&policy);
+    Ok((config, policy))
+}
+
+/// Does the same, but for the hash of the policy.
+fn rules(root: &Root) -> Result<(Config, Policy), Failure> {
     let config = Config::load(root.dir()).map_err(|error| bad_config(&error))?;
-    let policy = config.policy(&root.facts()).map_err(|error| bad_config(&error))?;
+    let policy = config.rules(&root.facts()).map_err(|error| bad_config(&error))?;
     Ok((config, policy))
 }
 
