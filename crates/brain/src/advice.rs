@@ -100,7 +100,7 @@ pub fn of_refusal(refusal: &Refusal) -> (String, Vec<Advice>) {
                 rfc3339(since.wall),
                 escaped(why)
             ),
-            vec![advise("a human lifts the stop", "brain thaw")],
+            vec![hint("wait until a human lifts the stop")],
         ),
         R::ClaimUnknown { id } => (
             format!("no claim is called {}", quote(id)),
@@ -609,16 +609,17 @@ pub fn of_detail(detail: &Detail, path: &str, satellite: Option<&SessId>) -> (St
         ),
         D::Zone { zone, .. } => {
             let advice = match zone {
-                Zone::Secret => hint("a secret is never written through brain; a human does it by hand"),
+                Zone::Secret => hint("a human does it by hand"),
                 _ => advise(
                     "ask a human for the right",
                     format!("brain gate open @me --about zone.{zone} WHY"),
                 ),
             };
-            (
-                format!("{} is in zone {zone}, which needs a human's word", quote(path)),
-                vec![advice],
-            )
+            let why = match zone {
+                Zone::Secret => "which nobody writes through brain",
+                _ => "which needs a human's word",
+            };
+            (format!("{} is in zone {zone}, {why}", quote(path)), vec![advice])
         }
         D::SecretRead => (
             format!("{} is in zone secret: a satellite never reads it", quote(path)),

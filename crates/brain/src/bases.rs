@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use git::{Door, Oid};
 use protocol::command::OpenClaim;
-use protocol::facts::claim::{Base, Claim};
+use protocol::facts::claim::Base;
 use runner::base::{Checkout, bases};
 use runner::random;
 
@@ -34,6 +34,26 @@ pub fn of(cx: &Context) -> Result<BTreeMap<String, Base>, Failure> {
         &Door::user,
     )
     .map_err(|error| trouble(&error).into())
+}
+
+/// Looks whether a close could land in this branch.
+///
+/// # Errors
+///
+/// No repository, or no such branch.
+pub fn theme(cx: &Context, name: &str) -> Result<(), Failure> {
+    let lost = |why: String| Trouble::usage(format!("--theme: {why}"));
+    let repository = cx.root.repository().cloned();
+    let repository = repository.ok_or_else(|| lost("the root lies in no git repository".to_owned()))?;
+    match Door::user(repository)
+        .branch(name)
+        .map_err(|error| lost(trouble(&error).message))?
+    {
+        Some(_) => Ok(()),
+        None => Err(lost(format!("there is no branch {name:?}"))
+            .fix("make it", format!("git branch {}", crate::advice::quote(name)))
+            .into()),
+    }
 }
 
 /// A worktree that is to be made once the claim is opened.
@@ -88,20 +108,13 @@ pub fn plan_worktree(cx: &Context, ask: &mut OpenClaim) -> Result<Own, Failure> 
 ///
 /// # Errors
 ///
-/// What git says; the claim stays open, and `brain gate abort` gives it up.
-pub fn make_worktree(cx: &Context, claim: &Claim, own: &Own) -> Result<(), Failure> {
+/// What git says.
+pub fn make_worktree(cx: &Context, own: &Own) -> Result<(), Failure> {
     let repository = cx
         .root
         .repository()
         .cloned()
         .ok_or_else(|| Trouble::usage("the root lies in no git repository"))?;
     let made = Door::user(repository).worktree_add(&own.at, &own.branch, &own.commit);
-    made.map(drop).map_err(|error| {
-        trouble(&error)
-            .fix(
-                "give the claim up",
-                format!("brain gate abort {} \"no worktree\"", claim.id),
-            )
-            .into()
-    })
+    made.map(drop).map_err(|error| trouble(&error).into())
 }

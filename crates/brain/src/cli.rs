@@ -4,6 +4,35 @@ use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
+/// Whether these bare words ask for JSON, also where the grammar does not understand them.
+pub fn asks_for_json(args: &[std::ffi::OsString]) -> bool {
+    args.iter()
+        .take_while(|arg| *arg != "--")
+        .any(|arg| arg == "--json")
+}
+
+/// The colours of help and of mistakes in the grammar, which are shown before the words are understood.
+pub fn help_color(args: &[std::ffi::OsString]) -> clap::ColorChoice {
+    let words: Vec<&str> = args
+        .iter()
+        .take_while(|arg| *arg != "--")
+        .filter_map(|arg| arg.to_str())
+        .collect();
+    let pair = words
+        .windows(2)
+        .find(|pair| pair[0] == "--color")
+        .map(|pair| pair[1]);
+    match words
+        .iter()
+        .find_map(|word| word.strip_prefix("--color="))
+        .or(pair)
+    {
+        Some("always") => clap::ColorChoice::Always,
+        Some("never") => clap::ColorChoice::Never,
+        _ => clap::ColorChoice::Auto,
+    }
+}
+
 /// Lets several agents and people work at once on the same repositories.
 #[derive(Parser, Debug)]
 #[command(
@@ -68,7 +97,7 @@ pub enum Command {
     #[command(after_help = "Example:\n  brain stop \"the deploy broke production\"")]
     Stop {
         /// Why
-        why: Option<String>,
+        why: Vec<String>,
     },
     /// Lift the stop
     #[command(after_help = "Example:\n  brain thaw")]
@@ -114,6 +143,7 @@ pub enum Command {
         shell: clap_complete::Shell,
     },
     /// The version, and what this binary is made of
+    #[command(after_help = "Example:\n  brain version --json")]
     Version,
 }
 
@@ -336,7 +366,11 @@ pub enum Lock {
     Check { path: PathBuf },
     /// Every lock
     #[command(after_help = "Example:\n  brain lock list")]
-    List,
+    List {
+        /// One JSON document a line
+        #[arg(long)]
+        jsonl: bool,
+    },
     /// Remove locks that hold nothing any more
     #[command(after_help = "Example:\n  brain lock cleanup")]
     Cleanup,
@@ -385,7 +419,11 @@ pub enum Gate {
     },
     /// List gates that wait
     #[command(after_help = "Example:\n  brain gate list")]
-    List,
+    List {
+        /// One JSON document a line
+        #[arg(long)]
+        jsonl: bool,
+    },
     /// Show a gate whole
     #[command(after_help = "Example:\n  brain gate show gate-0000017")]
     Show { id: String },

@@ -17,6 +17,8 @@ pub const REPLACED: u8 = 14;
 pub const MEND: u8 = 15;
 /// The plan failed.
 pub const PLAN_FAILED: u8 = 20;
+/// The environment is not ready.
+pub const NOT_READY: u8 = 21;
 /// Could not look: never a pass.
 pub const CANNOT_JUDGE: u8 = 22;
 /// Wrong usage.
@@ -46,6 +48,7 @@ pub const TABLE: &[(&str, &str)] = &[
     ("14", "you were replaced: stop"),
     ("15", "the work does not pass: mend it"),
     ("20", "the plan failed"),
+    ("21", "the environment is not ready"),
     ("22", "could not look: never a pass"),
     ("64", "wrong usage"),
     ("65", "unreadable input"),

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use store::Fault;
 
 use crate::advice::{self, Advice, quote};
-use crate::{exit, wire};
+use crate::{exit, facts, wire};
 
 /// Why a command did not do what was asked.
 #[derive(Debug)]
@@ -29,8 +29,10 @@ pub struct Trouble {
     pub exit: u8,
     /// The dotted code.
     pub code: &'static str,
-    /// What happened, to what.
+    /// What happened, to what: one line.
     pub message: String,
+    /// More of it for people, on lines of its own; machines have the facts.
+    pub detail: String,
     /// What to do now.
     pub advice: Vec<Advice>,
     /// Facts for machines.
@@ -44,6 +46,7 @@ impl Trouble {
             exit,
             code,
             message: message.into(),
+            detail: String::new(),
             advice: Vec::new(),
             facts: json!({}),
         }
@@ -78,6 +81,12 @@ impl Trouble {
             say: say.into(),
             run: None,
         });
+        self
+    }
+
+    /// Adds lines for people.
+    pub fn detail(mut self, detail: impl Into<String>) -> Trouble {
+        self.detail = detail.into();
         self
     }
 
@@ -116,6 +125,8 @@ pub struct Shown {
     pub code: &'static str,
     /// What happened.
     pub message: String,
+    /// More of it for people.
+    pub detail: String,
     /// What to do now.
     pub advice: Vec<Advice>,
     /// Facts for machines.
@@ -133,24 +144,29 @@ impl Failure {
                 kind: "fault",
                 code: exit::fault_code(fault),
                 message: fault.to_string(),
+                detail: String::new(),
                 advice: fault_advice(fault),
                 facts: json!({}),
             },
             Failure::Other(it) => Shown {
                 exit: it.exit,
-                kind: if it.exit == exit::BUG {
-                    "bug"
-                } else if it.exit < exit::USAGE {
-                    "refused"
-                } else {
-                    "fault"
-                },
+                kind: kind(it.exit),
                 code: it.code,
                 message: it.message.clone(),
+                detail: it.detail.clone(),
                 advice: it.advice.clone(),
                 facts: it.facts.clone(),
             },
         }
+    }
+}
+
+/// What cannot be asked for is refused, like what the rules refuse; what the world failed at is a fault.
+fn kind(exit: u8) -> &'static str {
+    match exit {
+        exit::BUG => "bug",
+        exit::UNREACHABLE | exit::BUSY | exit::CONFIG => "fault",
+        _ => "refused",
     }
 }
 
@@ -161,8 +177,9 @@ fn refused(refusal: &Refusal, exit: u8) -> Shown {
         kind: "refused",
         code: refusal.code(),
         message,
+        detail: String::new(),
         advice,
-        facts: wire::facts(refusal),
+        facts: facts::of_refusal(refusal),
     }
 }
 
@@ -229,9 +246,10 @@ impl Shown {
         })
     }
 
-    /// The lines for a person, at most ten.
+    /// The lines for a person.
     pub fn lines(&self) -> Vec<String> {
         let mut lines = vec![format!("error: {} [{}]", self.message, self.code)];
+        lines.extend(self.detail.lines().map(str::to_owned));
         for it in self.advice.iter().take(4) {
             lines.push(match &it.run {
                 Some(run) => format!("  {}: {run}", it.say),

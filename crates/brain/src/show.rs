@@ -26,6 +26,11 @@ pub fn rough(ms: u64) -> String {
     }
 }
 
+/// A number with its noun.
+pub fn counted(number: usize, noun: &str) -> String {
+    format!("{number} {noun}{}", if number == 1 { "" } else { "s" })
+}
+
 /// One claim on a line.
 pub fn claim_line(world: &World, claim: &Claim, now: Instant) -> String {
     let state = world.state(claim, now);
@@ -68,7 +73,12 @@ pub fn claim(world: &World, claim: &Claim, now: Instant) -> String {
     ];
     let mut add =
         |label: &str, text: Option<String>| lines.extend(text.map(|text| format!("  {label:<8} {text}")));
-    add("expires", held.expires_at.map(|at| rfc3339(at.wall)));
+    add(
+        "expires",
+        held.expires_at
+            .filter(|_| claim.end.is_none())
+            .map(|at| rfc3339(at.wall)),
+    );
     add("parent", claim.parent_satellite.as_ref().map(ToString::to_string));
     add("branch", claim.branch.clone());
     add("theme", claim.theme_branch.clone());
@@ -79,10 +89,11 @@ pub fn claim(world: &World, claim: &Claim, now: Instant) -> String {
     add("paused", (!pauses.is_empty()).then(|| pauses.join(", ")));
     if let Some(result) = &claim.result {
         add("result", Some(result.status.as_str().to_owned()));
-        add("files", Some(result.files_modified.join(" ")));
+        let some = |text: String| (!text.is_empty()).then_some(text);
+        add("files", some(result.files_modified.join(" ")));
         add(
             "commit",
-            Some(result.commit.values().cloned().collect::<Vec<_>>().join(" ")),
+            some(result.commit.values().cloned().collect::<Vec<_>>().join(" ")),
         );
         let tests = result.tests.as_ref().and_then(|tests| tests.report.as_ref());
         add(
@@ -171,6 +182,12 @@ pub fn gate(gate: &Gate) -> String {
     lines.join("\n")
 }
 
+/// Whether the session to which a signal is addressed ended without reading it.
+pub fn is_orphan(world: &World, signal: &Signal) -> bool {
+    let ended = |id| world.claims.get(id).is_some_and(Claim::is_terminal);
+    signal.orphan || matches!(&signal.to, Address::Session(id) if ended(id))
+}
+
 /// One signal on a line: who says what to whom, marked as data.
 pub fn signal_line(world: &World, signal: &Signal) -> String {
     let from = match &signal.from {
@@ -183,7 +200,7 @@ pub fn signal_line(world: &World, signal: &Signal) -> String {
         Address::Human => "human".to_owned(),
     };
     let delivered = world.leases.contains_key(&Lease::Delivery(signal.id.clone()));
-    let state = if signal.orphan {
+    let state = if is_orphan(world, signal) {
         "orphan"
     } else if delivered {
         "delivered"

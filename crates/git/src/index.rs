@@ -62,7 +62,7 @@ impl<'d> Scratch<'d> {
     }
 }
 
-/// Copies an index with its time: what was written within one tick of it is looked at again by git, and a
+/// Copies an index with its time: what was written within one second of it is looked at again by git, and a
 /// copy that seems younger would hide such a change.
 fn copy_with_time(from: &Path, to: &Path) -> io::Result<()> {
     let written = fs::metadata(from)?.modified()?;

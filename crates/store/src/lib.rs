@@ -10,6 +10,7 @@ mod fault;
 pub mod load;
 mod memory;
 mod sqlite;
+mod trusting;
 
 use std::time::Duration;
 
@@ -27,6 +28,7 @@ use protocol::world::{Footprint, Lease, Pick, World};
 pub use fault::Fault;
 pub use memory::Memory;
 pub use sqlite::{Rebuilt, Sqlite, SqliteOptions};
+pub use trusting::{Trusting, Trusts};
 
 /// The version of the SQLite inside.
 pub fn sqlite_version() -> &'static str {

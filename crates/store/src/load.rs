@@ -152,6 +152,7 @@ pub fn load(source: &mut dyn Source, base: Base, picks: &Footprint, now: Instant
         world,
         absent: BTreeSet::new(),
         trees: BTreeSet::new(),
+        answered: BTreeSet::new(),
     };
     for pick in picks {
         loader.pick(pick, now)?;
@@ -166,6 +167,8 @@ struct Loader<'s> {
     absent: BTreeSet<SessId>,
     /// Claims whose descendants are loaded.
     trees: BTreeSet<SessId>,
+    /// Runs whose gates are loaded.
+    answered: BTreeSet<RunId>,
 }
 
 impl Loader<'_> {
@@ -306,6 +309,13 @@ impl Loader<'_> {
                 && let Some(gate) = self.source.gate(gate)?
             {
                 self.world.gates.insert(gate.id.clone(), gate);
+            }
+            let closing = claim
+                .closing
+                .as_ref()
+                .is_some_and(|closing| !closing.allowed.is_empty());
+            if closing || !claim.rights.is_empty() {
+                self.answers_of(&claim)?;
             }
             // What a close weighs its evidence against.
             if let Some(evidence) = claim
@@ -453,7 +463,33 @@ impl Loader<'_> {
         Ok(())
     }
 
+    /// The gates on which a claim's rights, or what its close was allowed, rest.
+    fn answers_of(&mut self, claim: &Claim) -> Result<(), Fault> {
+        let own = self.source.gates(Gates::Of(&claim.id))?;
+        self.world
+            .gates
+            .extend(own.into_iter().map(|gate| (gate.id.clone(), gate)));
+        match &claim.workflow {
+            Some(of) => self.answers_in(&of.run.clone()),
+            None => Ok(()),
+        }
+    }
+
+    /// The gates on which what the phases of a run were allowed rests, once per run.
+    fn answers_in(&mut self, run: &RunId) -> Result<(), Fault> {
+        if self.answered.insert(run.clone()) {
+            let gates = self.source.gates(Gates::OfRun(run))?;
+            self.world
+                .gates
+                .extend(gates.into_iter().map(|gate| (gate.id.clone(), gate)));
+        }
+        Ok(())
+    }
+
     fn phase(&mut self, phase: PhaseRun) -> Result<(), Fault> {
+        if !phase.allowed.is_empty() {
+            self.answers_in(&phase.run)?;
+        }
         if let Some(gate) = &phase.waiting
             && let Some(gate) = self.source.gate(gate)?
         {

@@ -7,6 +7,7 @@ use protocol::event::Event;
 use protocol::facts::claim::{Claim as Fact, ClaimType, Level, Owner};
 use protocol::facts::id::{SessId, slug_of};
 use protocol::facts::kind::Kind;
+use protocol::facts::path::LogicalPath;
 use protocol::facts::scope::Scope;
 use protocol::facts::tests::Tests;
 use protocol::facts::trigger::Trigger;
@@ -194,37 +195,62 @@ fn open(cx: &mut Context, args: &Open) -> Result<u8, Failure> {
     let token =
         Token::mint().map_err(|error| Trouble::io("cannot read", Path::new("/dev/urandom"), &error))?;
     let mut ask = request(cx, args, &token)?;
+    if let Some(theme) = &ask.theme_branch {
+        bases::theme(cx, theme)?;
+    }
     ask.base = bases::of(cx)?;
     let own = args
         .worktree
         .then(|| bases::plan_worktree(cx, &mut ask))
         .transpose()?;
-    let entries = submit_or_reap(cx, &ask, args.key.as_deref())?;
+    // A key is its caller's own: another session of the same user has others.
+    let session = cx.caller.host_session.clone().unwrap_or_default();
+    let key = args.key.as_ref().map(|key| format!("{session}/{key}"));
+    let entries = submit_or_reap(cx, &ask, key.as_deref())?;
     let opened = entries.iter().find_map(|entry| match &entry.event {
         Event::ClaimOpened(claim) => Some(claim.clone()),
         _ => None,
     });
-    let Some(claim) = opened else {
+    let same = |claim: &Fact| {
+        claim.story_angle == ask.story_angle
+            && claim.scope.to_strings() == ask.scope.to_strings()
+            && (claim.kind_of, claim.satellite_type) == (ask.kind_of, ask.satellite_type)
+            && claim.parent_satellite == ask.parent
+    };
+    let Some(claim) = opened.filter(|claim| !cx.replayed || same(claim)) else {
         return Err(Trouble::usage("--key was used for another request")
             .hint("use another key")
             .into());
     };
-    if !cx.replayed {
-        token
-            .keep(&cx.root.state(), &claim.id)
-            .map_err(|error| Trouble::io("cannot keep the token in", &cx.root.state(), &error))?;
-        if let Some(own) = own {
-            bases::make_worktree(cx, &claim, &own)?;
-        }
+    if !cx.replayed
+        && let Err(failure) = equip(cx, &claim, &token, own.as_ref())
+    {
+        // A claim without its token or the place in which it works is no claim.
+        let why = "what it needs could not be made".to_owned();
+        cx.submit(&Command::Abort {
+            id: claim.id.clone(),
+            why,
+        })?;
+        return Err(failure);
     }
     told(cx, &claim, &entries);
     let (world, now) = cx.look(&vec![Pick::Claim(claim.id.clone())])?;
     let document = json!({
         "claim": world.claims.get(&claim.id).map_or(Value::Null, |claim| wire::claim(&world, claim, now)),
+        "dirty": dirty_in_scope(cx, &claim),
         "replayed": cx.replayed,
     });
     cx.out.answer(document, claim.id.as_str());
     Ok(0)
+}
+
+/// Gives a claim its token and, where it asked for one, its worktree.
+fn equip(cx: &Context, claim: &Fact, token: &Token, own: Option<&bases::Own>) -> Result<(), Failure> {
+    let state = cx.root.state();
+    token
+        .keep(&state, &claim.id)
+        .map_err(|error| Trouble::io("cannot keep the token in", &state, &error))?;
+    own.map_or(Ok(()), |own| bases::make_worktree(cx, own))
 }
 
 /// What the opener should know: what was superseded, what is dirty, where the worktree is.
@@ -234,22 +260,39 @@ fn told(cx: &Context, claim: &Fact, entries: &[protocol::event::Entry]) {
             cx.out.note(format!("{id} failed: {why}"));
         }
     }
-    let dirty: Vec<&String> = claim
-        .base
-        .values()
-        .flat_map(|base| base.dirty.keys())
-        .take(5)
-        .collect();
+    let dirty = dirty_in_scope(cx, claim);
     if !dirty.is_empty() && !claim.take_dirty {
-        let shown: Vec<&str> = dirty.iter().map(|path| path.as_str()).collect();
+        let more = dirty.len().saturating_sub(5);
+        let more = if more > 0 {
+            format!(" and {more} more")
+        } else {
+            String::new()
+        };
+        let shown = dirty[..dirty.len().min(5)].join(", ");
         cx.out.note(format!(
-            "dirty already, and left alone at close: {} (--take-dirty takes it)",
-            shown.join(", ")
+            "dirty already, and left alone at close: {shown}{more} (--take-dirty takes it)"
         ));
     }
     if let Some(worktree) = &claim.worktree {
         cx.out.note(format!("its worktree: {worktree}"));
     }
+}
+
+/// What was changed in the claim's scope before it was opened, by its path below the root.
+fn dirty_in_scope(cx: &Context, claim: &Fact) -> Vec<String> {
+    let below = |repo: &String, path: &String| {
+        if repo == "." {
+            path.clone()
+        } else {
+            format!("{repo}/{path}")
+        }
+    };
+    let all = claim
+        .base
+        .iter()
+        .flat_map(|(repo, base)| base.dirty.keys().map(move |path| below(repo, path)));
+    all.filter(|path| LogicalPath::parse(path, cx.policy.fold).is_ok_and(|path| claim.scope.covers(&path)))
+        .collect()
 }
 
 /// Opens; over a blocker whose owner is proven gone, reaps it first.

@@ -41,12 +41,16 @@ pub fn close(cx: &mut Context, args: &Close) -> Result<u8, Failure> {
         let ground = crate::ground::of(cx)?;
         let closed = close::close(&mut ground.door(&mut cx.store), &ask);
         match closed.map_err(|error| failure(&id, error))? {
-            Closed::Already(result) => return shown(cx, &id, &result, "was closed already"),
+            Closed::Already(result) => {
+                cx.out
+                    .note(format!("{id} was closed already: nothing is done again"));
+                return shown(cx, &id, &result, true);
+            }
             Closed::Done(result, notices) => {
                 for notice in notices {
                     cx.out.note(notice.to_string());
                 }
-                return shown(cx, &id, &result, "closed");
+                return shown(cx, &id, &result, false);
             }
             Closed::Waiting(gate) => {
                 let (world, _) = cx.look(&vec![Pick::Gate(gate.clone())])?;
@@ -87,14 +91,14 @@ pub fn failure(id: &SessId, error: CloseError) -> Failure {
     }
 }
 
-fn shown(cx: &mut Context, id: &SessId, result: &ClaimResult, how: &str) -> Result<u8, Failure> {
+fn shown(cx: &mut Context, id: &SessId, result: &ClaimResult, already: bool) -> Result<u8, Failure> {
     let (world, _) = cx.look(&vec![Pick::Claim(id.clone())])?;
     let summary = world
         .claims
         .get(id)
         .map(|claim: &Claim| close::summary(claim, result))
         .unwrap_or_default();
-    let document = json!({ "sess_id": id.as_str(), "closed": how, "result": wire::result(result) });
+    let document = json!({ "sess_id": id.as_str(), "already": already, "result": wire::result(result) });
     cx.out.answer(document, summary.join("\n"));
     Ok(0)
 }

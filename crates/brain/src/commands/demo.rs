@@ -146,12 +146,7 @@ fn drive_it(cx: &mut Context, planned: &Planned, path: &Path) -> Result<protocol
         ))
     };
     let (run, fence) = drive::start(&ground, &open, planned).map_err(failed)?;
-    let (config, policy, file) = (cx.config.clone(), cx.policy.clone(), path.to_owned());
-    let reread = move || {
-        plan::read(&config, &policy, &file)
-            .map(|(plan, _)| plan)
-            .map_err(|failure| failure.shown().message)
-    };
+    let reread = crate::commands::run::rereader(cx, path);
     let (ask, asked) = channel::<Gate>();
     let teller = Teller {
         out: cx.out,

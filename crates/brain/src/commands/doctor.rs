@@ -8,15 +8,15 @@ use protocol::world::Pick;
 use runner::token::{FOLDER, Token};
 use serde_json::{Value, json};
 
+use crate::advice::quote;
 use crate::cli::Globals;
 use crate::context::{Context, configuration, find_root};
+use crate::exit;
 use crate::failure::Failure;
 use crate::out::Out;
 
 /// The oldest git that everything works with.
 const GIT_LEAST: (u32, u32) = (2, 40);
-/// The environment is not ready.
-const NOT_READY: u8 = 21;
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Level {
@@ -49,8 +49,8 @@ impl Findings {
 pub fn doctor(globals: &Globals) -> Result<u8, Failure> {
     let mut found = Findings(Vec::new());
     git(&mut found);
-    identity(&mut found);
     let cwd = std::env::current_dir().unwrap_or_default();
+    identity(&mut found, &cwd);
     match find_root(globals, &cwd) {
         Err(failure) => found.add("brain", Level::Fail, failure.shown().message, Some("brain init")),
         Ok(root) => {
@@ -84,7 +84,10 @@ pub fn doctor(globals: &Globals) -> Result<u8, Failure> {
         Err(failure) => {
             let shown = failure.shown();
             let fix = shown.advice.first().and_then(|it| it.run.clone());
-            found.add("store", Level::Fail, shown.message, fix.as_deref());
+            // Each reason once: without a brain, or with a configuration that does not read, there is no store to judge.
+            if !found.0.iter().any(|it| it.why == shown.message) {
+                found.add("store", Level::Fail, shown.message, fix.as_deref());
+            }
         }
     }
     let why = "an agent of your own user can leave its process tree: nothing here is a barrier against it but the audit at close";
@@ -98,32 +101,20 @@ fn runs(program: &str, args: &[&str]) -> bool {
 
 fn git(found: &mut Findings) {
     let fix = Some("install git 2.40 or newer");
-    let Ok(output) = Command::new("git").arg("--version").output() else {
-        return found.add("git", Level::Fail, "git is not on PATH", fix);
-    };
-    let text = String::from_utf8_lossy(&output.stdout).trim().to_owned();
-    let number = text.split_whitespace().nth(2).unwrap_or_default().to_owned();
-    let mut parts = number.split('.').map(|part| part.parse::<u32>().unwrap_or(0));
-    let version = (parts.next().unwrap_or(0), parts.next().unwrap_or(0));
-    if version < GIT_LEAST {
-        found.add("git", Level::Fail, text, fix)
-    } else {
-        found.add("git", Level::Ok, text, None)
+    match git::version() {
+        Ok(version) if version.number < GIT_LEAST => found.add("git", Level::Fail, version.text, fix),
+        Ok(version) => found.add("git", Level::Ok, version.text, None),
+        Err(error) => found.add("git", Level::Fail, crate::gitwords::trouble(&error).message, fix),
     }
 }
 
-fn identity(found: &mut Findings) {
-    let known = Command::new("git").args(["var", "GIT_COMMITTER_IDENT"]).output();
-    match known {
-        Ok(output) if output.status.success() => {
-            found.add("identity", Level::Ok, "git knows who commits", None)
-        }
-        _ => found.add(
-            "identity",
-            Level::Fail,
-            "git does not know who commits",
-            Some("git config --global user.name NAME && git config --global user.email MAIL"),
-        ),
+fn identity(found: &mut Findings, cwd: &Path) {
+    let fix = Some("git config --global user.name NAME && git config --global user.email MAIL");
+    match git::knows_committer(cwd) {
+        Ok(true) => found.add("identity", Level::Ok, "git knows who commits", None),
+        Ok(false) => found.add("identity", Level::Fail, "git does not know who commits", fix),
+        // Said once already.
+        Err(_) => {}
     }
 }
 
@@ -139,8 +130,8 @@ fn brain(cx: &mut Context, found: &mut Findings) -> Result<(), Failure> {
         found.add(
             "stop",
             Level::Warn,
-            format!("the brain is stopped: {why}"),
-            Some("brain thaw"),
+            format!("the brain is stopped, until a human lifts it: {why}"),
+            None,
         );
     }
     let gone = world
@@ -206,23 +197,18 @@ fn stray_tokens(cx: &mut Context, found: &mut Findings) -> Result<(), Failure> {
 
 /// Worktrees of claims that ended with work that is not landed: kept, and named.
 fn kept_worktrees(cx: &mut Context, found: &mut Findings) -> Result<(), Failure> {
-    let folder = cx.root.state().join("worktrees");
-    for id in ids_in(&folder) {
-        let (world, _) = cx.look(&vec![Pick::Claim(id.clone())])?;
-        if world
-            .claims
-            .get(&id)
-            .is_some_and(protocol::facts::claim::Claim::is_terminal)
-        {
-            let at = folder.join(id.as_str());
-            let why = format!("{} has ended and its worktree is kept: {}", id, at.display());
-            found.add(
-                "worktrees",
-                Level::Warn,
-                why,
-                Some(&format!("git -C {} status", at.display())),
-            );
-        }
+    let (world, _) = cx.look(&vec![Pick::AllClaims])?;
+    for claim in world.claims.values().filter(|claim| claim.is_terminal()) {
+        let Some(at) = claim.worktree.as_ref().filter(|at| Path::new(at).is_dir()) else {
+            continue;
+        };
+        let why = format!("{} has ended and its worktree is kept: {at}", claim.id);
+        found.add(
+            "worktrees",
+            Level::Warn,
+            why,
+            Some(&format!("git -C {} status", quote(at))),
+        );
     }
     Ok(())
 }
@@ -260,13 +246,17 @@ fn show(out: Out, found: &Findings) -> Result<u8, Failure> {
                 .map_or(String::new(), |fix| format!("\n              fix: {fix}"));
             format!(
                 "{} {:<14} {}{fix}",
-                out.paint(colour, &format!("{:<4}", word(it.level))),
+                out.paint_answer(colour, &format!("{:<4}", word(it.level))),
                 it.check,
                 it.why
             )
         })
         .collect();
     let failed = found.0.iter().any(|it| it.level == Level::Fail);
-    out.list(false, "checks", items, &text, "");
-    Ok(if failed { NOT_READY } else { 0 })
+    Ok(out.verdict(
+        if failed { exit::NOT_READY } else { 0 },
+        json!({ "checks": items }),
+        &text,
+        "",
+    ))
 }

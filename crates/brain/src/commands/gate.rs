@@ -27,9 +27,9 @@ pub fn gate(cx: &mut Context, verb: &Gate) -> Result<u8, Failure> {
             })?;
             answer(cx, id, choice, words)
         }
-        Gate::List => list(cx),
+        Gate::List { jsonl } => list(cx, *jsonl),
         Gate::Show { id } => {
-            let gate = find(cx, id)?;
+            let gate = find(cx, id, Typed::Part)?;
             cx.out
                 .answer(json!({ "gate": wire::gate(&gate) }), show::gate(&gate));
             Ok(0)
@@ -117,7 +117,10 @@ fn subject(about: &str) -> Result<(GateKind, String), Failure> {
 
 fn open(cx: &mut Context, id: &str, about: &str, why: &str) -> Result<u8, Failure> {
     let id = cx.claim_id(id, Typed::Part)?;
-    let (kind, subject) = subject(about)?;
+    let (kind, mut subject) = subject(about)?;
+    if let Some(path) = about.strip_prefix("zone:") {
+        subject = logical(cx, path)?;
+    }
     let (world, _) = cx.look(&vec![Pick::Claim(id.clone())])?;
     let scope = world
         .claims
@@ -150,8 +153,19 @@ fn open(cx: &mut Context, id: &str, about: &str, why: &str) -> Result<u8, Failur
     Ok(0)
 }
 
-fn find(cx: &mut Context, text: &str) -> Result<Fact, Failure> {
-    let id = cx.gate_id(text)?;
+/// The logical path that a right is asked for, however it was spelled.
+fn logical(cx: &Context, path: &str) -> Result<String, Failure> {
+    let placed = cx.place(std::path::Path::new(path), true)?;
+    let lost = |_| {
+        Trouble::usage(format!(
+            "{path}: no right can be given outside the brain, nor for what is git's or brain's own"
+        ))
+    };
+    Ok(placed.path.map_err(lost)?.as_str().to_owned())
+}
+
+fn find(cx: &mut Context, text: &str, typed: Typed) -> Result<Fact, Failure> {
+    let id = cx.gate_id(text, typed)?;
     by_id(cx, &id)
 }
 
@@ -162,7 +176,8 @@ fn by_id(cx: &mut Context, id: &GateId) -> Result<Fact, Failure> {
 }
 
 fn answer(cx: &mut Context, text: &str, choice: Choice, words: &[String]) -> Result<u8, Failure> {
-    let gate = find(cx, text)?;
+    proof::only_humans(cx, "answer a gate")?;
+    let gate = find(cx, text, Typed::Whole)?;
     give(cx, &gate, choice, &words.join(" "))
 }
 
@@ -192,12 +207,12 @@ pub fn give(cx: &mut Context, gate: &Fact, choice: Choice, words: &str) -> Resul
     Ok(0)
 }
 
-fn list(cx: &mut Context) -> Result<u8, Failure> {
+fn list(cx: &mut Context, jsonl: bool) -> Result<u8, Failure> {
     let (world, _) = cx.look(&vec![Pick::PendingGates])?;
     let gates: Vec<&Fact> = world.gates.values().filter(|gate| gate.is_pending()).collect();
     let text: Vec<String> = gates.iter().map(|gate| show::gate_line(gate)).collect();
     cx.out.list(
-        false,
+        jsonl,
         "gates",
         gates.iter().map(|gate| wire::gate(gate)).collect(),
         &text,
@@ -238,9 +253,9 @@ fn status(cx: &mut Context, text: &str) -> Result<u8, Failure> {
 }
 
 /// Carries out `brain stop`.
-pub fn stop(cx: &mut Context, why: Option<&str>) -> Result<u8, Failure> {
+pub fn stop(cx: &mut Context, why: &[String]) -> Result<u8, Failure> {
     cx.submit(&Command::Halt {
-        why: why.unwrap_or("stopped").to_owned(),
+        why: reason(why, "stopped"),
     })?;
     let (world, _) = cx.look(&vec![Pick::Live])?;
     crate::attempts::suspend_all(&cx.root, &world);

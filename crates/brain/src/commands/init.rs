@@ -27,7 +27,11 @@ pub fn init(globals: &Globals, args: &Init) -> Result<u8, Failure> {
         );
     }
     let cwd = std::env::current_dir().map_err(|_| Trouble::usage("the current folder is gone"))?;
-    let asked = globals.root.clone().unwrap_or(cwd);
+    let asked = globals
+        .root
+        .clone()
+        .filter(|dir| !dir.as_os_str().is_empty())
+        .unwrap_or(cwd);
     let root = Root::named(&asked).map_err(|error| crate::context::no_root(&error))?;
     make(&root, out)
 }
@@ -38,6 +42,8 @@ pub fn init(globals: &Globals, args: &Init) -> Result<u8, Failure> {
 ///
 /// What cannot be written.
 pub fn make(root: &Root, out: Out) -> Result<u8, Failure> {
+    // A configuration that does not read would keep every command from working: nothing is made over it.
+    crate::context::configuration(root)?;
     let state = root.state();
     for folder in [
         state.clone(),
@@ -51,8 +57,6 @@ pub fn make(root: &Root, out: Out) -> Result<u8, Failure> {
     let compose = root.dir().join(config::COMPOSE).is_file();
     let file = root.dir().join(config::FILE);
     let fresh = !compose && write_new(&file, &config::template(&brain_id()?))?;
-    // A configuration that does not read would be found by the next command: find it now.
-    crate::context::configuration(root)?;
     drop(Sqlite::create(
         &state.join(crate::root::DATABASE),
         SqliteOptions {

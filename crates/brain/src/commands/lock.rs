@@ -9,6 +9,7 @@ use protocol::facts::lock::{Holder, Lock as Fact};
 use protocol::facts::path::LogicalPath;
 use protocol::facts::span::Span;
 use protocol::facts::time::rfc3339;
+use protocol::refusal::Refusal;
 use protocol::rules::preflight::Unplaced;
 use protocol::world::{Pick, World};
 use serde_json::json;
@@ -21,9 +22,15 @@ use crate::{exit, proof, wire};
 
 /// How long a lock of `lock run` lasts unless it is renewed.
 const RUN_TTL: Span = Span::from_ms(60 * 60_000);
+/// After how long a lock of `lock run` is renewed.
+const RENEW_AFTER: std::time::Duration = std::time::Duration::from_secs(20 * 60);
 
 /// Carries out `brain lock …`.
 pub fn lock(cx: &mut Context, verb: &Lock) -> Result<u8, Failure> {
+    carry_out(cx, verb).map_err(as_lock)
+}
+
+fn carry_out(cx: &mut Context, verb: &Lock) -> Result<u8, Failure> {
     match verb {
         Lock::Acquire { path, id, ttl } => {
             let ttl = span_in_minutes(ttl, "--ttl")?;
@@ -54,6 +61,9 @@ pub fn lock(cx: &mut Context, verb: &Lock) -> Result<u8, Failure> {
             Ok(0)
         }
         Lock::Release { path, id, force, why } => {
+            if *force {
+                proof::only_humans(cx, "release by force")?;
+            }
             let path = logical(cx, path)?;
             let force = if *force { why.clone() } else { None };
             let holder = match &force {
@@ -90,12 +100,17 @@ pub fn lock(cx: &mut Context, verb: &Lock) -> Result<u8, Failure> {
             let (world, now) = cx.look(&vec![Pick::Locks(vec![path.clone()])])?;
             let held: Vec<&Fact> = world.locks_on(&path, true, now).collect();
             let text: Vec<String> = held.iter().map(|lock| line(&world, lock, now)).collect();
-            let items = held.iter().map(|lock| wire::lock(&world, lock, now)).collect();
-            cx.out
-                .list(false, "locks", items, &text, &format!("{path} is free"));
-            Ok(u8::from(!held.is_empty()))
+            let items: Vec<serde_json::Value> =
+                held.iter().map(|lock| wire::lock(&world, lock, now)).collect();
+            let fields = json!({ "path": path.as_str(), "locks": items });
+            Ok(cx.out.verdict(
+                u8::from(!held.is_empty()),
+                fields,
+                &text,
+                &format!("{path} is free"),
+            ))
         }
-        Lock::List => {
+        Lock::List { jsonl } => {
             let (world, now) = cx.look(&vec![Pick::AllLocks])?;
             let text: Vec<String> = world.locks.values().map(|lock| line(&world, lock, now)).collect();
             let items = world
@@ -103,7 +118,7 @@ pub fn lock(cx: &mut Context, verb: &Lock) -> Result<u8, Failure> {
                 .values()
                 .map(|lock| wire::lock(&world, lock, now))
                 .collect();
-            cx.out.list(false, "locks", items, &text, "nothing is locked");
+            cx.out.list(*jsonl, "locks", items, &text, "nothing is locked");
             Ok(0)
         }
         Lock::Cleanup => {
@@ -112,7 +127,7 @@ pub fn lock(cx: &mut Context, verb: &Lock) -> Result<u8, Failure> {
                 .answer(json!({ "removed": entries.len() }), entries.len().to_string());
             Ok(0)
         }
-        Lock::Run { id, paths, command } => run(cx, id, paths, command),
+        Lock::Run { id, paths, command } => run(cx, id, paths, command).map_err(nothing_ran),
     }
 }
 
@@ -144,9 +159,17 @@ fn logical(cx: &Context, path: &std::path::Path) -> Result<LogicalPath, Failure>
     })
 }
 
+/// The exit codes of locks: 1 someone else holds it, 2 whatever else refuses.
 fn as_lock(failure: Failure) -> Failure {
     match failure {
-        Failure::Refused(refusal) => Failure::LockRefused(refusal),
+        Failure::Refused(refusal) if !matches!(*refusal, Refusal::NotHuman { .. }) => {
+            Failure::LockRefused(refusal)
+        }
+        Failure::Other(trouble)
+            if (exit::ELSEWHERE..=exit::MEND).contains(&trouble.exit) && trouble.code != "gate.not_human" =>
+        {
+            Failure::Other(Box::new(Trouble { exit: 2, ..*trouble }))
+        }
         other => other,
     }
 }
@@ -165,6 +188,51 @@ fn acquire(
     .map_err(as_lock)
 }
 
+/// Runs a command; who holds locks for it gives a sign of life long before they end.
+fn while_held(
+    cx: &mut Context,
+    holder: &Holder,
+    paths: &[LogicalPath],
+    command: &mut std::process::Command,
+) -> std::io::Result<std::process::ExitStatus> {
+    let mut child = command.spawn()?;
+    let (ended, end) = std::sync::mpsc::channel();
+    let waiter = std::thread::spawn(move || {
+        let status = child.wait();
+        // Nobody listens any more only when this process ends.
+        let _ = ended.send(());
+        status
+    });
+    while end.recv_timeout(RENEW_AFTER) == Err(std::sync::mpsc::RecvTimeoutError::Timeout) {
+        if let Err(failure) = acquire(cx, holder, paths.to_vec(), RUN_TTL) {
+            cx.out.note(format!(
+                "the locks could not be renewed: {}",
+                failure.shown().message
+            ));
+        }
+    }
+    waiter
+        .join()
+        .unwrap_or_else(|_| Err(std::io::Error::other("the wait for it ended")))
+}
+
+/// Whatever kept the locks from being taken is 75, since 1 and 2 are the command's to say.
+fn nothing_ran(failure: Failure) -> Failure {
+    let shown = failure.shown();
+    if shown.kind != "refused" || shown.exit == exit::USAGE {
+        return failure;
+    }
+    let trouble = Trouble {
+        exit: exit::BUSY,
+        code: shown.code,
+        message: format!("nothing ran: {}", shown.message),
+        detail: shown.detail,
+        advice: shown.advice,
+        facts: shown.facts,
+    };
+    trouble.into()
+}
+
 /// Takes the locks, runs the command, gives the locks back whatever happens.
 fn run(cx: &mut Context, id: &str, paths: &[PathBuf], command: &[std::ffi::OsString]) -> Result<u8, Failure> {
     let holder = holder(cx, id)?;
@@ -175,17 +243,35 @@ fn run(cx: &mut Context, id: &str, paths: &[PathBuf], command: &[std::ffi::OsStr
     let Some((program, args)) = command.split_first() else {
         return Err(Trouble::usage("no command was given after --").into());
     };
-    acquire(cx, &holder, paths.clone(), RUN_TTL).map_err(|failure| {
-        let shown = failure.shown();
-        Trouble::new(exit::BUSY, shown.code, format!("nothing ran: {}", shown.message)).facts(shown.facts)
-    })?;
-    let ran = std::process::Command::new(program).args(args).status();
+    acquire(cx, &holder, paths.clone(), RUN_TTL)?;
+    let ran = while_held(
+        cx,
+        &holder,
+        &paths,
+        std::process::Command::new(program).args(args),
+    );
     let released = cx.submit(&Command::ReleaseLocks {
         holder,
         paths,
         force: None,
     });
-    let status = ran.map_err(|error| Trouble::io("cannot run", std::path::Path::new(program), &error))?;
+    let status = match ran {
+        Ok(status) => status,
+        // As a shell says it: not found, or not to be run.
+        Err(error) => {
+            cx.out.note(format!(
+                "cannot run {}: {error}",
+                std::path::Path::new(program).display()
+            ));
+            return released.map(|_| {
+                if error.kind() == std::io::ErrorKind::NotFound {
+                    127
+                } else {
+                    126
+                }
+            });
+        }
+    };
     released?;
     use std::os::unix::process::ExitStatusExt;
     let code = status

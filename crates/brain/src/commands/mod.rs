@@ -30,7 +30,7 @@ pub fn carry_out(cli: &Cli) -> Result<u8, Failure> {
         Command::Demo(args) => demo::demo(globals, args),
         Command::Doctor => doctor::doctor(globals),
         Command::Claim(verb) => claim::claim(&mut open()?, verb),
-        Command::Stop { why } => gate::stop(&mut open()?, why.as_deref()),
+        Command::Stop { why } => gate::stop(&mut open()?, why),
         Command::Thaw => gate::thaw(&mut open()?),
         Command::Close(args) => close::close(&mut open()?, args),
         Command::Preflight(verb) => preflight::preflight(globals, verb),
@@ -42,7 +42,7 @@ pub fn carry_out(cli: &Cli) -> Result<u8, Failure> {
         Command::Status => status::status(&mut open()?),
         Command::Log(args) => log::log(&mut open()?, args),
         Command::Completions { shell } => {
-            completions(*shell);
+            completions(Out::new(globals), *shell);
             Ok(0)
         }
         Command::Version => {
@@ -52,9 +52,11 @@ pub fn carry_out(cli: &Cli) -> Result<u8, Failure> {
     }
 }
 
-fn completions(shell: clap_complete::Shell) {
+fn completions(out: Out, shell: clap_complete::Shell) {
     use clap::CommandFactory;
-    clap_complete::generate(shell, &mut Cli::command(), "brain", &mut std::io::stdout());
+    let mut script = Vec::new();
+    clap_complete::generate(shell, &mut Cli::command(), "brain", &mut script);
+    out.text("script", &String::from_utf8_lossy(&script));
 }
 
 fn version(out: Out) {

@@ -21,7 +21,8 @@ pub fn plan(globals: &Globals, verb: &Plan) -> Result<u8, Failure> {
     let out = Out::new(globals);
     match verb {
         Plan::Schema => {
-            println!("{}", serde_json::to_string_pretty(&schema()).unwrap_or_default());
+            let text = serde_json::to_string_pretty(&schema()).unwrap_or_default();
+            out.answer(json!({ "schema": schema() }), text);
             Ok(0)
         }
         Plan::Check { plan } => {
@@ -47,11 +48,10 @@ fn surroundings(globals: &Globals) -> Result<(Config, Policy), Failure> {
     match context::find_root(globals, &cwd) {
         Ok(root) => context::configuration(&root),
         Err(_) if globals.root.is_none() => {
-            let bad = |error: crate::config::ConfigError| {
-                Trouble::new(exit::CONFIG, "config.bad", error.to_string())
-            };
-            let config = Config::read(Vec::new()).map_err(bad)?;
-            let policy = config.policy(&Default::default()).map_err(bad)?;
+            let config = Config::read(Vec::new()).map_err(|error| context::bad_config(&error))?;
+            let policy = config
+                .policy(&Default::default())
+                .map_err(|error| context::bad_config(&error))?;
             Ok((config, policy))
         }
         Err(failure) => Err(failure),
@@ -117,13 +117,17 @@ fn bad(file: &str, problems: &[Problem]) -> Failure {
     } else {
         format!("{} errors", problems.len())
     };
-    Trouble::new(
-        exit::UNREADABLE,
-        code,
-        format!("{file} has {many}\n{}", render(problems).trim_end()),
-    )
-    .facts(json!({ "problems": facts }))
-    .into()
+    let rendered = render(problems);
+    // The count stands on the first line already.
+    let detail = rendered
+        .trim_end()
+        .rsplit_once("\n\n")
+        .map_or("", |(problems, _)| problems)
+        .to_owned();
+    Trouble::new(exit::UNREADABLE, code, format!("{file} has {many}"))
+        .detail(detail)
+        .facts(json!({ "problems": facts }))
+        .into()
 }
 
 /// A notice on a line.

@@ -17,7 +17,7 @@ use crate::cli::{Check, Globals, OpWord, Preflight};
 use crate::context::{Context, Typed, bad_path};
 use crate::failure::{Failure, Trouble};
 use crate::out::Out;
-use crate::{advice, exit, place, wire};
+use crate::{advice, exit, facts, place, wire};
 
 /// Lines of human output at most (section 7).
 const LINES_MOST: usize = 10;
@@ -137,16 +137,21 @@ pub fn check(globals: &Globals, args: &Check) -> Result<u8, Failure> {
         OpWord::Read => Op::Read,
         OpWord::Delete => Op::Delete,
     };
-    let mut cx = match Context::open(globals) {
+    let mut cx = match Context::near(globals) {
         Ok(cx) => cx,
         Err(failure) if op == Op::Read => return blind(globals, args, failure),
         Err(failure) => return Err(failure),
     };
     let cx = &mut cx;
+    let mut near = op != Op::Read && SessId::parse(&args.id).is_ok();
+    if !near {
+        cx.look_around();
+    }
     let id = match args.id.as_str() {
         "-" if op == Op::Read => None,
         "-" => return Err(Trouble::usage("only a read goes without a claim").into()),
         "@me" => Some(cx.claim_id("@me", Typed::Part)?),
+        // The whole id costs no look of its own; what is no claim's may still be a part of one.
         text => match SessId::parse(text) {
             Ok(id) => Some(id),
             Err(_) => Some(cx.claim_id(text, Typed::Part)?),
@@ -166,8 +171,8 @@ pub fn check(globals: &Globals, args: &Check) -> Result<u8, Failure> {
         op,
         paths,
     };
-    let mut verdicts = Vec::new();
-    for renewed in [false, true] {
+    let mut renewed = false;
+    let verdicts = loop {
         let picks = footprint::of_preflight(&ask, &cx.caller);
         let (world, now) = cx.store.look(&picks)?;
         let asked = Asked {
@@ -176,17 +181,38 @@ pub fn check(globals: &Globals, args: &Check) -> Result<u8, Failure> {
             policy: &cx.policy,
             now,
         };
-        match (judge(asked, &ask), &id) {
-            (Answer::Judged(judged), _) => {
-                verdicts = judged;
-                let go = verdicts.iter().all(|verdict| verdict.refused.is_none());
-                if let (true, Some(id), false) = (go, &id, renewed) {
-                    sign_of_life(cx, &world, id, now);
+        let judged = judge(asked, &ask);
+        let go = |verdicts: &[Verdict]| verdicts.iter().all(|verdict| verdict.refused.is_none());
+        match (judged, &id) {
+            (Answer::Judged(verdicts), Some(id)) if go(&verdicts) => {
+                if !renewed {
+                    sign_of_life(cx, &world, id, now, near);
                 }
-                break;
+                break verdicts;
+            }
+            // Whose processes stand above can only turn a no into a yes, or say who may renew.
+            _ if near => {
+                cx.look_around();
+                near = false;
+            }
+            (Answer::Judged(verdicts), _) => {
+                if let (Some(part), false) = (is_unknown(&verdicts), renewed)
+                    && let Ok(whole) = cx.claim_id(&part, Typed::Part)
+                {
+                    return check(
+                        globals,
+                        &Check {
+                            id: whole.to_string(),
+                            paths: args.paths.clone(),
+                            op: args.op,
+                        },
+                    );
+                }
+                break verdicts;
             }
             (Answer::RenewFirst, Some(id)) if !renewed => {
                 cx.submit(&Command::RenewClaim { id: id.clone() })?;
+                renewed = true;
             }
             (Answer::RenewFirst, _) => {
                 return Err(Trouble::new(
@@ -197,8 +223,16 @@ pub fn check(globals: &Globals, args: &Check) -> Result<u8, Failure> {
                 .into());
             }
         }
-    }
+    };
     Ok(answer(cx.out, id.as_ref(), &verdicts))
+}
+
+/// The id that no claim has.
+fn is_unknown(verdicts: &[Verdict]) -> Option<String> {
+    match verdicts.first()?.refused.as_ref()? {
+        (_, Detail::Unknown { id }) => Some(id.clone()),
+        _ => None,
+    }
 }
 
 /// Pushes the claim's expiry on, when the last sign of life is old enough to be worth a write.
@@ -207,16 +241,22 @@ fn sign_of_life(
     world: &protocol::world::World,
     id: &SessId,
     now: protocol::facts::time::Instant,
+    near: bool,
 ) {
     let (Some(claim), Some(lease)) = (world.claims.get(id), world.leases.get(&Lease::Claim(id.clone())))
     else {
         return;
     };
-    let mine = protocol::world::owns(&cx.caller, claim) || !cx.is_agent();
     let old = now
         .since(lease.touched)
         .is_some_and(|age| age.as_ms() > TOUCH_AFTER.min(claim.ttl.as_ms() / 10));
-    if mine && old {
+    if !old {
+        return;
+    }
+    if near {
+        cx.look_around();
+    }
+    if protocol::world::owns(&cx.caller, claim) || !cx.is_agent() {
         // A lost renewal only shortens the lease; the next check renews.
         let _ = cx
             .store
@@ -233,42 +273,43 @@ fn answer(out: Out, id: Option<&SessId>, verdicts: &[Verdict]) -> u8 {
     if out.json {
         let shown: Vec<Value> = verdicts.iter().map(|verdict| verdict_json(id, verdict)).collect();
         let document = json!({ "v": wire::VERSION, "ok": code == 0, "exit": code, "verdicts": shown });
-        println!("{document}");
+        out.document(&document);
         return code;
     }
-    let mut lines = Vec::new();
     let refused: Vec<&Verdict> = verdicts
         .iter()
         .filter(|verdict| verdict.refused.is_some())
         .collect();
+    let mut lines = Vec::new();
+    let mut mends = None;
     for verdict in &refused {
-        if let Some((check, detail)) = &verdict.refused {
-            let (message, advice) = words(id, verdict, detail);
-            lines.push(format!(
-                "refused: {message} [{}, check {}]",
-                detail.code(),
-                number(*check)
-            ));
-            lines.extend(advice.into_iter().take(2).map(|it| match it.run {
-                Some(run) => format!("  {}: {run}", it.say),
-                None => format!("  {}", it.say),
-            }));
-        }
+        let Some((check, detail)) = &verdict.refused else {
+            continue;
+        };
+        let (message, advice) = words(id, verdict, detail);
+        lines.push(format!(
+            "refused: {message} [{}, check {}]",
+            detail.code(),
+            number(*check)
+        ));
+        let advice = advice.into_iter().map(|it| match it.run {
+            Some(run) => format!("  {}: {run}", it.say),
+            None => format!("  {}", it.say),
+        });
+        mends = mends.or_else(|| advice.into_iter().next());
     }
-    let more = lines.len().saturating_sub(LINES_MOST);
-    for line in lines
-        .iter()
-        .take(if more > 0 { LINES_MOST - 1 } else { LINES_MOST })
-    {
-        out.note(line);
-    }
-    if more > 0 {
+    // What mends the first refusal comes last, where it is read.
+    let room = LINES_MOST - usize::from(mends.is_some());
+    let shown = if lines.len() > room { room - 1 } else { lines.len() };
+    lines.iter().take(shown).for_each(|line| out.note(line));
+    if shown < lines.len() {
         out.note(format!(
-            "  and more: {} of {} paths are refused",
-            refused.len(),
+            "refused: and {} more, of {} paths",
+            lines.len() - shown,
             verdicts.len()
         ));
     }
+    mends.iter().for_each(|mends| out.note(mends));
     code
 }
 
@@ -311,7 +352,7 @@ fn verdict_json(id: Option<&SessId>, verdict: &Verdict) -> Value {
                 "exit": check.exit(),
                 "code": detail.code(),
                 "message": message,
-                "facts": wire::detail_facts(detail),
+                "facts": facts::of_detail(detail),
                 "fix": fix,
             })
         }

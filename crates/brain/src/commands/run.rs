@@ -2,8 +2,8 @@
 
 use std::fs::File;
 use std::path::{Path, PathBuf};
-use std::sync::Mutex;
 use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::{Arc, Mutex};
 
 use protocol::command::Command;
 use protocol::event::Event;
@@ -17,11 +17,11 @@ use protocol::world::{Pick, World};
 use runner::drive::{self, Driven, Driver, Face, Ground, News, Planned, Trouble as Why};
 use rustix::fs::FlockOperation;
 use serde_json::json;
-use store::{Fault, Sqlite, SqliteOptions, Store};
+use store::{Fault, Store};
 
 use crate::cli::{Run, RunVerb};
 use crate::commands::plan;
-use crate::context::{Context, Typed};
+use crate::context::{Context, Typed, open_store};
 use crate::failure::{Failure, Trouble};
 use crate::out::Out;
 use crate::{advice, exit, gitwords, ground, prompt, proof, report, show, wire};
@@ -130,7 +130,8 @@ fn start(cx: &mut Context, args: &Run) -> Result<u8, Failure> {
         "{run} of {}, on {}",
         planned.plan.name, planned.plan.branch
     ));
-    go(cx, args, &ground, &run, fence, &path)
+    let alive = hold(cx, &run)?.ok_or_else(|| Refusal::RunDriven { run: run.clone() })?;
+    go(cx, args, &ground, &run, fence, &path, alive)
 }
 
 fn resume(cx: &mut Context, args: &Run, text: &str) -> Result<u8, Failure> {
@@ -144,10 +145,11 @@ fn resume(cx: &mut Context, args: &Run, text: &str) -> Result<u8, Failure> {
     if let Some(end) = run.end {
         return over(cx, &id, end);
     }
-    let driver_gone = hold(cx, &id)?.is_some();
+    // Whoever holds the lock drives, however long it was silent: it is asked before the lease is.
+    let alive = hold(cx, &id)?.ok_or_else(|| Refusal::RunDriven { run: id.clone() })?;
     let entries = cx.submit(&Command::TakeRun {
         id: id.clone(),
-        driver_gone,
+        driver_gone: true,
     })?;
     let fence = entries.iter().find_map(|entry| match entry.event {
         Event::RunTaken { driver, .. } => Some(driver),
@@ -155,7 +157,7 @@ fn resume(cx: &mut Context, args: &Run, text: &str) -> Result<u8, Failure> {
     });
     let fence = fence.ok_or_else(|| Refusal::RunTaken { run: id.clone() })?;
     let ground = ground::of(cx)?;
-    go(cx, args, &ground, &id, fence, &source)
+    go(cx, args, &ground, &id, fence, &source, alive)
 }
 
 /// Takes the lock that says that a driver of this run is alive on this machine; `None` when one is.
@@ -176,16 +178,30 @@ fn hold(cx: &Context, run: &RunId) -> Result<Option<File>, Failure> {
     }
 }
 
+/// Reads a plan's file whenever it is called, and understands it anew only when it changed.
+pub fn rereader(cx: &Context, plan: &Path) -> impl Fn() -> Result<Arc<Fact>, String> + Sync + use<> {
+    let (config, policy, path) = (cx.config.clone(), cx.policy.clone(), plan.to_owned());
+    let last: Mutex<Option<(Vec<u8>, Arc<Fact>)>> = Mutex::new(None);
+    move || {
+        let mut last = last.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        // A file that cannot be read has its say below.
+        let bytes = std::fs::read(&path).unwrap_or_default();
+        if let Some((read, plan)) = &*last
+            && *read == bytes
+        {
+            return Ok(plan.clone());
+        }
+        let read = plan::read(&config, &policy, &path).map_err(|failure| failure.shown().message);
+        let plan = Arc::new(read?.0);
+        *last = Some((bytes, plan.clone()));
+        Ok(plan)
+    }
+}
+
 /// Opens one more store on the same brain, for another thread.
 pub fn opener(cx: &Context) -> impl Fn() -> Result<Box<dyn Store>, Fault> + Sync + use<> {
-    let path = cx.root.state().join(crate::root::DATABASE);
-    move || {
-        let options = SqliteOptions {
-            clock: crate::clock(),
-            ..SqliteOptions::default()
-        };
-        Ok(Box::new(Sqlite::open(&path, options)?) as Box<dyn Store>)
-    }
+    let (path, keys) = (cx.root.state().join(crate::root::DATABASE), cx.keys.clone());
+    move || Ok(Box::new(open_store(&path, &keys)?) as Box<dyn Store>)
 }
 
 /// Drives a run to its end, or to gates that nobody here can answer.
@@ -196,16 +212,10 @@ fn go(
     id: &RunId,
     fence: Fence,
     plan: &Path,
+    alive: File,
 ) -> Result<u8, Failure> {
-    let _alive = hold(cx, id)?.ok_or_else(|| Refusal::RunDriven { run: id.clone() })?;
     let open = opener(cx);
-    let (config, policy) = (cx.config.clone(), cx.policy.clone());
-    let path = plan.to_owned();
-    let reread = move || -> Result<Fact, String> {
-        plan::read(&config, &policy, &path)
-            .map(|(plan, _)| plan)
-            .map_err(|failure| failure.shown().message)
-    };
+    let reread = rereader(cx, plan);
     let asks = prompt::has_terminal() && !cx.out.json && !cx.is_agent() && !args.no_wait;
     let (ask, asked) = channel();
     let face = Screen {
@@ -218,6 +228,7 @@ fn go(
     let mut driver = Driver::new(ground, &open, &face, id.clone(), fence, &reread);
     driver.wait_at_gates = !args.no_wait;
     let driven = driver.drive();
+    drop(alive);
     match driven.map_err(|why| failure(id.as_str(), why))? {
         Driven::Over(end) => over(cx, id, end),
         Driven::Gated(gates) => gated(cx, id, &gates),

@@ -3,17 +3,18 @@
 use protocol::command::Command;
 use protocol::event::Event;
 use protocol::facts::claim::Fence;
-use protocol::facts::id::SigId;
-use protocol::facts::signal::{Address, Signal as Fact};
+use protocol::facts::id::{SessId, SigId};
+use protocol::facts::signal::Signal as Fact;
 use protocol::facts::signal_kind::SignalKind;
 use protocol::facts::span::Span;
-use protocol::world::{Lease, Pick};
+use protocol::world::{Lease, Pick, World, owns};
 use serde_json::json;
 use store::Store;
 
 use crate::cli::Signal;
-use crate::context::{Context, Typed};
+use crate::context::{Context, Typed, one_of};
 use crate::failure::{Failure, Trouble};
+use crate::show::counted;
 use crate::{show, wire};
 
 /// How long a delivery is remembered: longer than any session.
@@ -30,16 +31,36 @@ pub fn signal(cx: &mut Context, verb: &Signal) -> Result<u8, Failure> {
         } => send(cx, to, kind, from.as_deref(), summary),
         Signal::List { to, jsonl } => list(cx, to.as_deref(), *jsonl),
         Signal::Ack { ids } => {
-            let ids = ids.iter().map(|id| sig_id(id)).collect::<Result<Vec<_>, _>>()?;
+            let ids = ids
+                .iter()
+                .map(|id| sig_id(cx, id))
+                .collect::<Result<Vec<_>, _>>()?;
             let entries = cx.submit(&Command::AckSignals { ids })?;
-            cx.out.answer(json!({ "acked": entries.len() }), "");
+            let acked = entries.len();
+            cx.out.answer(json!({ "acked": acked }), "");
+            cx.out.note(if acked == 0 {
+                "acknowledged already".to_owned()
+            } else {
+                format!("{} acknowledged", counted(acked, "signal"))
+            });
             Ok(0)
         }
     }
 }
 
-fn sig_id(text: &str) -> Result<SigId, Failure> {
-    SigId::parse(text).ok_or_else(|| Trouble::usage(format!("{text:?} is no signal's id")).into())
+/// The signal that was meant: its id, or a unique part of one that nobody acknowledged.
+fn sig_id(cx: &mut Context, text: &str) -> Result<SigId, Failure> {
+    if let Some(id) = SigId::parse(text) {
+        return Ok(id);
+    }
+    let (world, _) = cx.look(&vec![Pick::AllMail])?;
+    let id = one_of(
+        text,
+        world.signals.keys().map(SigId::as_str),
+        "signal",
+        "brain signal list",
+    )?;
+    SigId::parse(&id).ok_or_else(|| Trouble::usage(format!("{text:?} is no signal's id")).into())
 }
 
 fn send(cx: &mut Context, to: &str, kind: &str, from: Option<&str>, summary: &str) -> Result<u8, Failure> {
@@ -116,7 +137,7 @@ fn list(cx: &mut Context, to: Option<&str>, jsonl: bool) -> Result<u8, Failure> 
         .collect();
     let items = mail.iter().map(|signal| wire::signal(&world, signal)).collect();
     cx.out.list(jsonl, "signals", items, &text, "no signal waits");
-    deliver(cx, &mail)
+    deliver(cx, &world, to.as_ref(), &mail)
 }
 
 /// `PAUSED` and `ABORT` are handed over before anything else.
@@ -124,14 +145,20 @@ fn is_first(signal: &Fact) -> bool {
     matches!(signal.kind, SignalKind::Paused | SignalKind::Abort)
 }
 
-fn deliver(cx: &mut Context, mail: &[&Fact]) -> Result<u8, Failure> {
-    let mine = |signal: &&&Fact| matches!(signal.to, Address::Session(_)) || !cx.is_agent();
+/// Whoever looks into another's mail has not received it.
+fn deliver(cx: &mut Context, world: &World, to: Option<&SessId>, mail: &[&Fact]) -> Result<u8, Failure> {
+    let mine = match to.and_then(|id| world.claims.get(id)) {
+        Some(claim) => {
+            owns(&cx.caller, claim)
+                || std::env::var_os("BRAIN_SESSION").is_some_and(|id| id == claim.id.as_str())
+        }
+        None => !cx.is_agent(),
+    };
     let leases: Vec<(Lease, Fence)> = mail
         .iter()
-        .filter(mine)
         .map(|signal| (Lease::Delivery(signal.id.clone()), Fence(0)))
         .collect();
-    if !leases.is_empty() {
+    if mine && !leases.is_empty() {
         cx.store.touch(&leases, DELIVERED_FOR)?;
     }
     Ok(0)

@@ -3,6 +3,7 @@
 //! This stands before every write of every agent, so it reads parser events and nothing more: no schema, no
 //! reflection, no globs. A mistake is never passed over: all are shown in one go (exit 78).
 
+mod at;
 mod compose;
 mod fields;
 mod nearest;
@@ -23,9 +24,10 @@ use protocol::facts::span::Span;
 use protocol::facts::tests::Tests;
 use protocol::facts::zone::{Zone, ZoneError, ZoneLists, Zones};
 
+pub use at::At;
 pub use problem::{ConfigError, Problem};
 pub use template::template;
-pub use tree::{At, Entry, Node, Value};
+pub use tree::{Entry, Node, Value};
 
 use problem::{Flaw, Source, report};
 use tree::Dialect;
@@ -246,20 +248,22 @@ impl Config {
     ///
     /// [`ConfigError`] for a zone pattern that is none.
     pub fn policy(&self, facts: &RootFacts) -> Result<Policy, ConfigError> {
+        let mut policy = self.rules(facts)?;
+        policy.digest = digest(&policy);
+        Ok(policy)
+    }
+
+    /// Makes the same without the hash: enough to look by, not to open a claim under.
+    ///
+    /// # Errors
+    ///
+    /// As for [`Config::policy`].
+    pub fn rules(&self, facts: &RootFacts) -> Result<Policy, ConfigError> {
         let mut always = facts.hooks.clone();
         let signers = self.gates.signers.as_deref();
         always.extend(signers.and_then(|file| LogicalPath::parse(file, facts.fold).ok()));
         let zones = Zones::new(&self.zones, facts.legacy_layout, &always, facts.fold)
             .map_err(|error| report(&self.sources_read, vec![self.zone_flaw(&error)]))?;
-        let mut hash = blake3::Hasher::new();
-        hash.update(zones.canonical().as_bytes());
-        let limits = format!(
-            "kerneluser {}\nfails_max {}\nstale_grace {}\n",
-            self.kerneluser,
-            self.fails_max,
-            self.stale_grace.as_ms()
-        );
-        hash.update(limits.as_bytes());
         Ok(Policy {
             zones,
             kerneluser: self.kerneluser,
@@ -267,7 +271,7 @@ impl Config {
             exit_is_enough: self.exit_is_enough.clone(),
             stale_grace: self.stale_grace,
             fold: facts.fold,
-            digest: hash.finalize().to_hex()[..DIGEST].to_owned(),
+            digest: String::new(),
         })
     }
 
@@ -297,6 +301,20 @@ impl Config {
             "write a path or a pattern relative to the root, such as `docs/law/` or `agents/*.md`",
         )
     }
+}
+
+/// The hash of a policy, by which claims that were opened under different ones are told apart.
+pub fn digest(policy: &Policy) -> String {
+    let mut hash = blake3::Hasher::new();
+    hash.update(policy.zones.canonical().as_bytes());
+    let limits = format!(
+        "kerneluser {}\nfails_max {}\nstale_grace {}\n",
+        policy.kerneluser,
+        policy.fails_max,
+        policy.stale_grace.as_ms()
+    );
+    hash.update(limits.as_bytes());
+    hash.finalize().to_hex()[..DIGEST].to_owned()
 }
 
 /// How much of the hash is kept: it tells two policies apart and proves nothing.

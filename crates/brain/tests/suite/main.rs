@@ -3,9 +3,13 @@
 #![expect(clippy::unwrap_used, reason = "a helper that fails is a test that fails")]
 
 mod caller;
+#[cfg(feature = "testkit")]
+mod cli;
+mod codes;
 mod config;
 mod human;
 mod place;
 mod root;
+mod run;
 mod token;
 mod world;

@@ -147,7 +147,7 @@ impl Step<'_, '_> {
         }
         let sorted = attribute::attribute(self.asked(), &self.claim, leave, &changes);
         let mut strays: Vec<Stray> = sorted.strays.into_iter().map(|(_, stray)| stray).collect();
-        strays.extend(self.guarded_strays(&checkout, &door, &base, leave)?);
+        strays.extend(self.guarded_strays(&checkout, &audit.ignored, &base, leave)?);
 
         let mut part = Part {
             own: sorted
@@ -223,12 +223,11 @@ impl Step<'_, '_> {
     fn guarded_strays(
         &self,
         checkout: &Checkout,
-        door: &Door,
+        ignored: &[PathBuf],
         base: &Base,
         leave: Option<&Scope>,
     ) -> Result<Vec<Stray>, Stop> {
-        let (_, ignored) = door.status_with_ignored()?;
-        let now = guarded(checkout, &ignored, self.door.policy);
+        let now = guarded(checkout, ignored, self.door.policy);
         let paths: BTreeSet<&String> = base.guarded.keys().chain(now.keys()).collect();
         let strays = paths
             .into_iter()

@@ -26,7 +26,8 @@ use protocol::facts::policy::Policy;
 use protocol::facts::tests::Tests;
 use protocol::facts::trigger::Trigger;
 use protocol::refusal::Refusal;
-use protocol::rules::close::{NOTHING, triggers, unasked};
+use protocol::rules::close::NOTHING;
+use protocol::rules::trigger::{triggers, unasked};
 use protocol::rules::{Asked, who};
 use store::{Fault, Store};
 

@@ -2,7 +2,8 @@
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
-use std::time::{Duration, Instant as Stopwatch};
+use std::sync::Arc;
+use std::time::Instant as Stopwatch;
 
 use git::{Oid, Repository};
 use protocol::command::{Changed, Command};
@@ -12,23 +13,16 @@ use protocol::facts::id::{AttemptId, SessId};
 use protocol::facts::path::LogicalPath;
 use protocol::facts::plan::{Launch, Phase, WorktreeSetup};
 use protocol::facts::run::{Exit, PhaseRun, Standing};
-use protocol::facts::span::Span;
 use protocol::refusal::Refusal;
 use protocol::rules::drift;
 use protocol::rules::run::{phase_of, said_by};
 use protocol::world::{Pick, World};
 
 use super::begin::{Place, branch_of, place_of};
-use super::{Driver, Hand, News, Trouble, brief};
+use super::{Driver, Hand, LISTEN, News, Trouble, brief, mortal};
 use crate::close::{self, CloseAsk, CloseError, Closed};
 use crate::launch::{self, Adopted, Brief, Child, Limits, Spec};
 use crate::token::{self, Token};
-
-/// How long to wait for news at a time: the end of a child is noticed at once all the same.
-const LISTEN: Duration = Duration::from_millis(200);
-
-/// How long a child has between the request to end and its end by force.
-const GRACE: Span = Span::from_ms(5_000);
 
 /// One attempt with what it needs.
 struct Attempt<'a> {
@@ -83,13 +77,20 @@ impl Driver<'_> {
                 let Some(exit) = self.run_child(hand, &world, &attempt, id)? else {
                     return Ok(());
                 };
-                hand.submit(&Command::EndAttempt {
+                let ended = hand.submit(&Command::EndAttempt {
                     run: self.run.clone(),
                     driver: self.fence,
                     phase: phase.to_owned(),
                     attempt: id.clone(),
                     exit: exit.clone(),
-                })?;
+                });
+                match ended {
+                    // Cancelled or aborted meanwhile: its claims are failed, nothing is left to see through.
+                    Err(Trouble::Refused(refusal)) if matches!(*refusal, Refusal::RunOver { .. }) => {
+                        return Ok(());
+                    }
+                    ended => drop(ended?),
+                }
                 exit
             }
         };
@@ -123,8 +124,10 @@ impl Driver<'_> {
                 child
             }
             Adopted::NeverStarted => {
-                if attempt.claim.is_terminal() {
-                    return Ok(Some(Exit::NotStarted("its claim ended first".to_owned())));
+                match self.is_free(hand, attempt)? {
+                    Free::Yes => {}
+                    Free::Ended => return Ok(Some(Exit::NotStarted("its claim ended first".to_owned()))),
+                    Free::GivenUp => return Ok(None),
                 }
                 if let Err(why) = self.prepare(attempt) {
                     return Ok(Some(Exit::NotStarted(why)));
@@ -132,6 +135,11 @@ impl Driver<'_> {
                 match self.baseline(hand, attempt)? {
                     Baseline::Go => {}
                     Baseline::Gone => return Ok(None),
+                }
+                match self.is_free(hand, attempt)? {
+                    Free::Yes => {}
+                    Free::Ended => return Ok(Some(Exit::NotStarted("its claim ended first".to_owned()))),
+                    Free::GivenUp => return Ok(None),
                 }
                 let token = match Token::find(&self.ground.state, &attempt.claim.id) {
                     Ok(Some(token)) => token.to_environment(),
@@ -142,7 +150,10 @@ impl Driver<'_> {
                     Ok(spec) => spec,
                     Err(why) => return Ok(Some(Exit::NotStarted(why))),
                 };
-                let child = match launch::start(&spec) {
+                mortal::step();
+                let started = launch::start(&spec);
+                mortal::step();
+                let child = match started {
                     Ok(child) => child,
                     Err(error) => return Ok(Some(Exit::NotStarted(error.to_string()))),
                 };
@@ -154,7 +165,23 @@ impl Driver<'_> {
                 child
             }
         };
-        self.watch(hand, attempt, &child).map(Some)
+        Ok(self.watch(attempt, child))
+    }
+
+    /// Waits while the claim is paused or at a gate: nothing is made or started for it then.
+    fn is_free(&self, hand: &mut Hand<'_>, attempt: &Attempt<'_>) -> Result<Free, Trouble> {
+        loop {
+            let (world, _) = hand.look(&vec![Pick::Claim(attempt.claim.id.clone())])?;
+            match world.claims.get(&attempt.claim.id) {
+                None => return Ok(Free::Ended),
+                Some(claim) if claim.is_terminal() => return Ok(Free::Ended),
+                Some(claim) if claim.waiting.is_none() && world.pauses(claim).is_empty() => {
+                    return Ok(Free::Yes);
+                }
+                Some(_) if self.is_given_up() => return Ok(Free::GivenUp),
+                Some(_) => drop(hand.store.wait(world.head, LISTEN)?),
+            }
+        }
     }
 
     /// Makes the worktree of the attempt and makes it fit to work in.
@@ -174,8 +201,10 @@ impl Driver<'_> {
             if let Some(folder) = attempt.worktree.parent() {
                 std::fs::create_dir_all(folder).map_err(|error| error.to_string())?;
             }
+            mortal::step();
             door.worktree_add(&attempt.worktree, &branch, &base)
                 .map_err(|error| error.to_string())?;
+            mortal::step();
         }
         let setup = attempt.phase().worktree.as_ref().unwrap_or(&self.ground.worktree);
         self.furnish(attempt, setup)?;
@@ -324,7 +353,8 @@ impl Driver<'_> {
                 .claims
                 .get(&attempt.claim.id)
                 .is_some_and(|claim| !claim.is_terminal());
-            if it.standing != Standing::Running || !claim_lives || self.is_over(&world) {
+            let is_over = self.is_over(&world) || self.is_given_up();
+            if it.standing != Standing::Running || !claim_lives || is_over {
                 return Ok(Baseline::Gone);
             }
             hand.store.wait(world.head, LISTEN)?;
@@ -410,50 +440,27 @@ impl Driver<'_> {
         }
     }
 
-    /// Waits for the child; ends, suspends and continues it as its claim says.
-    fn watch(&self, hand: &mut Hand<'_>, attempt: &Attempt<'_>, child: &Child) -> Result<Exit, Trouble> {
-        let mut suspended = false;
-        loop {
+    /// Waits for the child, while the loop pauses and ends it; nothing when the loop has come back first.
+    fn watch(&self, attempt: &Attempt<'_>, child: Child) -> Option<Exit> {
+        let child = Arc::new(child);
+        let id = &attempt.claim.id;
+        self.children().insert(id.clone(), Arc::clone(&child));
+        let ending = loop {
             if let Some(ending) = child.wait(Some(Stopwatch::now() + LISTEN)) {
-                self.face.hear(News::Ended {
-                    phase: attempt.id().to_owned(),
-                    how: said_by(&ending.exit),
-                    ran_ms: ending.ran_ms,
-                });
-                return Ok(ending.exit);
+                break Some(ending);
             }
-            let (world, _) = hand.look(&vec![
-                Pick::Claim(attempt.claim.id.clone()),
-                Pick::Run(self.run.clone()),
-            ])?;
-            let Some(claim) = world.claims.get(&attempt.claim.id) else {
-                continue;
-            };
-            if world
-                .runs
-                .get(&self.run)
-                .is_some_and(|run| run.driver != self.fence)
-            {
-                return Err(Refusal::RunTaken {
-                    run: self.run.clone(),
-                }
-                .into());
+            if self.is_given_up() {
+                break None;
             }
-            let ended_by_itself = claim.result.is_some();
-            if claim.is_terminal() && !ended_by_itself {
-                child.end(GRACE)?;
-                continue;
-            }
-            let paused = !world.pauses(claim).is_empty();
-            if paused != suspended {
-                if paused {
-                    child.suspend()?
-                } else {
-                    child.resume()?
-                };
-                suspended = paused;
-            }
-        }
+        };
+        self.children().remove(id);
+        let ending = ending?;
+        self.face.hear(News::Ended {
+            phase: attempt.id().to_owned(),
+            how: said_by(&ending.exit),
+            ran_ms: ending.ran_ms,
+        });
+        Some(ending.exit)
     }
 
     /// Closes the claim of an ended child, if it is open, and has the attempt judged.
@@ -464,7 +471,11 @@ impl Driver<'_> {
         id: &AttemptId,
         exit: &Exit,
     ) -> Result<(), Trouble> {
-        let refused = self.close(hand, attempt, exit)?;
+        let refused = match self.close(hand, attempt, exit)? {
+            Shut::Yes => None,
+            Shut::No(why) => Some(why),
+            Shut::GivenUp => return Ok(()),
+        };
         let changed = self.changed(attempt);
         let judged = hand.submit(&Command::JudgeAttempt {
             run: self.run.clone(),
@@ -492,23 +503,31 @@ impl Driver<'_> {
             outcome,
             summary: result.unwrap_or_default(),
         });
-        if outcome == Outcome::Ok
-            && let Some(theme) = &attempt.claim.theme_branch
-        {
-            // What is landed is in the theme; a worktree with anything else in it is kept, by git's own look.
-            let _ = attempt.place.door.worktree_remove(&attempt.worktree, theme);
-            let _ = Token::forget(&self.ground.state, &attempt.claim.id);
+        if let Some(claim) = claim.filter(|claim| claim.is_terminal()) {
+            self.tidy(&attempt.place, claim);
         }
         Ok(())
     }
 
-    /// Closes the attempt's claim; gives why the close was refused, if it was.
-    fn close(
-        &self,
-        hand: &mut Hand<'_>,
-        attempt: &Attempt<'_>,
-        exit: &Exit,
-    ) -> Result<Option<String>, Trouble> {
+    /// Takes away what a claim that ended needs no more: its token, and the worktree of work that is landed.
+    pub(super) fn tidy(&self, place: &Place, claim: &Claim) {
+        mortal::step();
+        // A token opens nothing of a claim that ended, so one that stays does no harm.
+        let _ = Token::forget(&self.ground.state, &claim.id);
+        let landed = claim
+            .result
+            .as_ref()
+            .is_some_and(|result| result.status == Outcome::Ok);
+        if landed && let Some(theme) = &claim.theme_branch {
+            // A worktree with anything else in it is kept, by git's own look.
+            let _ = place
+                .door
+                .worktree_remove(&self.ground.worktree_dir(&claim.id), theme);
+        }
+    }
+
+    /// Closes the attempt's claim; says whether it did.
+    fn close(&self, hand: &mut Hand<'_>, attempt: &Attempt<'_>, exit: &Exit) -> Result<Shut, Trouble> {
         let id = &attempt.claim.id;
         let at_most = if exit.is_success() {
             Outcome::Ok
@@ -519,10 +538,13 @@ impl Driver<'_> {
         loop {
             let (world, _) = hand.look(&vec![Pick::Claim(id.clone()), Pick::Run(self.run.clone())])?;
             let Some(claim) = world.claims.get(id) else {
-                return Ok(None);
+                return Ok(Shut::Yes);
             };
             if claim.is_terminal() || self.is_over(&world) {
-                return Ok(None);
+                return Ok(Shut::Yes);
+            }
+            if self.is_given_up() {
+                return Ok(Shut::GivenUp);
             }
             if claim.waiting.is_some() || !world.pauses(claim).is_empty() {
                 hand.store.wait(world.head, LISTEN)?;
@@ -534,7 +556,7 @@ impl Driver<'_> {
                 ..CloseAsk::of(id.clone())
             };
             match close::close(&mut self.ground.door(&mut *hand.store), &ask) {
-                Ok(Closed::Done(..) | Closed::Already(_)) => return Ok(None),
+                Ok(Closed::Done(..) | Closed::Already(_)) => return Ok(Shut::Yes),
                 Ok(Closed::Waiting(_)) => {}
                 Err(CloseError::Refused(refusal)) => match refusal {
                     // A gate or a pause came between: wait for its end and go on.
@@ -546,11 +568,11 @@ impl Driver<'_> {
                             phase,
                             why: Box::new(refusal),
                         });
-                        return Ok(Some(why));
+                        return Ok(Shut::No(why));
                     }
                 },
                 Err(CloseError::Fault(fault)) => return Err(Trouble::Store(fault)),
-                Err(other) => return Ok(Some(other.to_string())),
+                Err(other) => return Ok(Shut::No(other.to_string())),
             }
             hand.store.wait(world.head, LISTEN)?;
         }
@@ -589,6 +611,18 @@ impl Driver<'_> {
 enum Baseline {
     Go,
     Gone,
+}
+
+enum Free {
+    Yes,
+    Ended,
+    GivenUp,
+}
+
+enum Shut {
+    Yes,
+    No(String),
+    GivenUp,
 }
 
 /// One line of what an earlier phase left.

@@ -1,6 +1,6 @@
 //! Starting a run, and beginning an attempt: the intention is committed before anything is done.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 use git::{Door, Head, Oid, Repository};
@@ -8,18 +8,19 @@ use protocol::command::{Command, OpenClaim, StartRun};
 use protocol::event::Event;
 use protocol::facts::caller::TokenDigest;
 use protocol::facts::claim::{Base, ClaimType, Fence, Level, Owner};
-use protocol::facts::gate::GateKind;
+use protocol::facts::gate::{GateKind, NEED};
 use protocol::facts::id::{RunId, SessId, slug_of};
 use protocol::facts::kind::Kind;
 use protocol::facts::plan::{Phase, Plan};
-use protocol::facts::run::Standing;
+use protocol::facts::run::{PhaseRun, Standing};
 use protocol::facts::scope::Scope;
 use protocol::facts::time::Instant;
+use protocol::refusal::Refusal;
 use protocol::rules::drift;
 use protocol::rules::run::{Question, phase_of};
 use protocol::world::{Pick, World};
 
-use super::{Driver, Ground, Hand, Trouble};
+use super::{Driver, Ground, Hand, Trouble, mortal};
 use crate::token::Token;
 
 /// A plan as it is to be run.
@@ -95,20 +96,21 @@ pub(crate) fn key_of(root: &Path, top: &Path) -> String {
     }
 }
 
-/// Phases that an earlier run of this plan accepted on the same theme, by id and canonical form.
-pub fn keep(world: &World, plan: &str, theme: &str) -> Vec<(String, String)> {
+/// Phases that an earlier run of this plan accepted on the same theme, by id and canonical form; only where
+/// the theme is still there to hold their work.
+fn keep(world: &World, plan: &Plan, there: &BTreeSet<String>, ground: &Ground) -> Vec<(String, String)> {
     let of_plan = |id: &RunId| {
-        world
-            .runs
-            .get(id)
-            .is_some_and(|run| run.plan == plan && run.theme == theme)
+        let run = world.runs.get(id);
+        run.is_some_and(|run| run.plan == plan.name && run.theme == plan.branch)
     };
     let accepted = |standing: &Standing| matches!(standing, Standing::Accepted(_));
+    let is_there = |it: &&PhaseRun| place_of(ground, &it.phase).is_ok_and(|place| there.contains(&place.key));
     let phases = world
         .phases
         .values()
         .filter(|it| of_plan(&it.run) && accepted(&it.standing));
     phases
+        .filter(is_there)
         .map(|it| (it.phase.id.as_str().to_owned(), it.digest.clone()))
         .collect()
 }
@@ -140,13 +142,16 @@ pub(crate) fn start_in(hand: &mut Hand<'_>, planned: &Planned) -> Result<(RunId,
             .values()
             .any(|run| run.theme == plan.branch && run.main.contains_key(key))
     };
-    let mut main = BTreeMap::new();
+    let (mut main, mut there) = (BTreeMap::new(), BTreeSet::new());
     for (key, place) in &places {
-        if place.door.branch(&plan.branch)?.is_some() && !ours(key) {
-            return Err(Trouble::BranchExists {
-                branch: plan.branch.clone(),
-                repo: key.clone(),
-            });
+        if place.door.branch(&plan.branch)?.is_some() {
+            if !ours(key) {
+                return Err(Trouble::BranchExists {
+                    branch: plan.branch.clone(),
+                    repo: key.clone(),
+                });
+            }
+            there.insert(key.clone());
         }
         main.insert(key.clone(), main_branch(planned, place)?);
     }
@@ -176,7 +181,7 @@ pub(crate) fn start_in(hand: &mut Hand<'_>, planned: &Planned) -> Result<(RunId,
         chain: plan.chain,
         yes_to: planned.yes_to.clone(),
         risk: planned.risk.clone(),
-        keep: keep(&world, &plan.name, &plan.branch),
+        keep: keep(&world, plan, &there, hand.ground),
         phases: plan
             .phases
             .iter()
@@ -215,10 +220,7 @@ pub fn start(
     open: super::OpenStore<'_>,
     planned: &Planned,
 ) -> Result<(RunId, Fence), Trouble> {
-    let mut hand = Hand {
-        store: open()?,
-        ground,
-    };
+    let mut hand = Hand::open(ground, open)?;
     start_in(&mut hand, planned)
 }
 
@@ -263,6 +265,7 @@ pub(crate) fn ensure_theme(place: &Place, theme: &str, main: &str) -> Result<Oid
         why: format!("{} has no branch {main}", place.key),
     };
     let at = place.door.branch(main)?.ok_or_else(lost)?;
+    mortal::step();
     place.door.branch_create(theme, &at)?;
     Ok(at)
 }
@@ -327,6 +330,14 @@ fn forget_token(ground: &Ground, claim: &SessId) {
     let _ = Token::forget(&ground.state, claim);
 }
 
+/// Whether something that was due was begun.
+pub(super) enum Began {
+    /// It was, or a human is asked first.
+    Yes,
+    /// Not now, perhaps with why.
+    No(Option<String>),
+}
+
 impl Driver<'_> {
     /// The zones, type changes and exits that a phase only tells.
     pub(super) fn findings(&self, world: &World, phase: &str) -> Vec<String> {
@@ -377,24 +388,45 @@ impl Driver<'_> {
         Ok(())
     }
 
-    /// Takes the plan as it stands now, since a human answered with `adapt`.
-    pub(super) fn adapt(&self, hand: &mut Hand<'_>) -> Result<(), Trouble> {
-        let plan = (self.reread)().map_err(|why| Trouble::Phase {
-            phase: "all".to_owned(),
-            why,
-        })?;
+    /// Takes the plan as it stands now, since a human answered with `adapt`; what cannot be taken is told, and
+    /// read again.
+    pub(super) fn adapt(&self, hand: &mut Hand<'_>, world: &World) -> Result<Began, Trouble> {
+        let plan = match (self.reread)() {
+            Ok(plan) => plan,
+            Err(why) => return Ok(Began::No(Some(format!("it cannot be taken as it stands: {why}")))),
+        };
+        let main = world.runs.get(&self.run).map(|run| &run.main);
+        for phase in &plan.phases {
+            let why = match place_of(self.ground, phase) {
+                Ok(place) if main.is_some_and(|main| main.contains_key(&place.key)) => continue,
+                Ok(place) => format!(
+                    "phase {} works in {}, where this run has no branch",
+                    phase.id, place.key
+                ),
+                Err(trouble) => trouble.to_string(),
+            };
+            return Ok(Began::No(Some(why)));
+        }
         let phases: Vec<(Phase, String)> = plan
             .phases
             .iter()
             .map(|phase| (phase.clone(), phase_digest(phase)))
             .collect();
         let digest = whole_digest(&phases);
-        hand.submit(&Command::AdaptRun {
+        match hand.submit(&Command::AdaptRun {
             run: self.run.clone(),
             digest,
             phases,
-        })?;
-        Ok(())
+        }) {
+            Ok(_) => Ok(Began::Yes),
+            Err(Trouble::Refused(refusal)) => match *refusal {
+                Refusal::PhaseState { phase, verb, .. } => Ok(Began::No(Some(format!(
+                    "phase {phase} is under way: {verb} it when it has ended"
+                )))),
+                refusal => Err(refusal.into()),
+            },
+            Err(trouble) => Err(trouble),
+        }
     }
 
     /// Begins an attempt at a phase, unless the plan's file says something else of it by now.
@@ -404,9 +436,9 @@ impl Driver<'_> {
         world: &World,
         now: Instant,
         phase: &str,
-    ) -> Result<(), Trouble> {
+    ) -> Result<Began, Trouble> {
         let (Some(run), Some(it)) = (world.runs.get(&self.run), phase_of(world, &self.run, phase)) else {
-            return Ok(());
+            return Ok(Began::No(None));
         };
         if let Some((why, known)) = self.changed_since(it) {
             // Answered with `retry`, the file is read once more; only `adapt` takes what it says.
@@ -420,7 +452,7 @@ impl Driver<'_> {
                 known,
                 shown: blake3::hash(why.as_bytes()).to_hex()[..16].to_owned(),
             })?;
-            return Ok(());
+            return Ok(Began::Yes);
         }
         let place = place_of(self.ground, &it.phase)?;
         let head = ensure_theme(
@@ -477,43 +509,49 @@ impl Driver<'_> {
                     zones: zones.iter().map(ToString::to_string).collect(),
                     kind: it.phase.kind.to_string(),
                 });
-                Ok(())
+                Ok(Began::Yes)
             }
             Err(trouble) => {
                 forget_token(self.ground, &claim);
-                self.not_begun(hand, phase, trouble)
+                self.not_begun(hand, it, trouble)
             }
         }
     }
 
-    /// A phase that may not begin now waits for what bars it: the next look tries again, or a human says.
-    fn not_begun(&self, hand: &mut Hand<'_>, phase: &str, trouble: Trouble) -> Result<(), Trouble> {
-        use protocol::refusal::Refusal;
+    /// A phase that may not begin now waits for what bars it: a later look tries again, or a human says.
+    fn not_begun(&self, hand: &mut Hand<'_>, it: &PhaseRun, trouble: Trouble) -> Result<Began, Trouble> {
         let Trouble::Refused(refusal) = &trouble else {
             return Err(trouble);
         };
         match &**refusal {
-            Refusal::PhaseState { .. } | Refusal::JobsFull { .. } | Refusal::IdTaken { .. } => Ok(()),
+            Refusal::PhaseState { .. } | Refusal::JobsFull { .. } | Refusal::IdTaken { .. } => {
+                Ok(Began::No(None))
+            }
             Refusal::ScopeOverlaps { held, .. } => {
                 let why = format!("{} holds {}: {}", held.claim, held.scope, held.story_angle);
+                let subject = format!("{NEED}held:{}", held.claim);
+                if it.allowed.contains(&(GateKind::Failed, subject.clone())) {
+                    // A human said to go on: as soon as the other one has let go.
+                    return Ok(Began::No(Some(format!("waits: {why}"))));
+                }
                 hand.submit(&Command::AskPhase {
                     run: self.run.clone(),
                     driver: self.fence,
-                    phase: phase.to_owned(),
+                    phase: it.phase.id.to_string(),
                     kind: GateKind::Failed,
-                    subject: format!("{}held:{}", protocol::facts::gate::NEED, held.claim),
+                    subject,
                     why,
                     known: Vec::new(),
                     shown: String::new(),
                 })?;
-                Ok(())
+                Ok(Began::Yes)
             }
             _ => Err(trouble),
         }
     }
 
     /// What the plan's file says otherwise than the run, of this phase.
-    fn changed_since(&self, it: &protocol::facts::run::PhaseRun) -> Option<(String, Vec<(String, String)>)> {
+    fn changed_since(&self, it: &PhaseRun) -> Option<(String, Vec<(String, String)>)> {
         let was = it.phase.canonical();
         let plan = match (self.reread)() {
             Ok(plan) => plan,

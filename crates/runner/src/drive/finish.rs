@@ -11,7 +11,7 @@ use protocol::rules::run::phase_of;
 use protocol::world::{Pick, World};
 
 use super::begin::{Place, place_of};
-use super::{Driver, Hand, News, Trouble};
+use super::{Driver, Hand, News, Trouble, mortal};
 
 impl Driver<'_> {
     /// Merges the theme, closes the pilot, ends the run. Each step finds what the one before left.
@@ -23,7 +23,12 @@ impl Driver<'_> {
             self.blocked(hand, run)?;
             self.merge(hand, world, run)?;
         }
-        if run.owns_pilot {
+        self.sweep(world, run);
+        let pilot_lives = world
+            .claims
+            .get(&run.pilot)
+            .is_some_and(|pilot| !pilot.is_terminal());
+        if run.owns_pilot && pilot_lives {
             self.close_pilot(hand, world, run)?;
         }
         hand.submit(&Command::EndRun {
@@ -32,6 +37,27 @@ impl Driver<'_> {
             end: RunEnd::Finished,
         })?;
         Ok(())
+    }
+
+    /// Takes away what a killed driver had no time to: worktrees and tokens of work that is landed.
+    fn sweep(&self, world: &World, run: &Run) {
+        let attempts = run
+            .phases
+            .iter()
+            .filter_map(|phase| phase_of(world, &run.id, phase));
+        for it in attempts {
+            for claim in it
+                .attempts
+                .iter()
+                .filter_map(|attempt| world.claims.get(&attempt.claim))
+            {
+                if self.ground.worktree_dir(&claim.id).exists()
+                    && let Ok(place) = place_of(self.ground, &it.phase)
+                {
+                    self.tidy(&place, claim);
+                }
+            }
+        }
     }
 
     /// A theme is not merged while a `BLOCKED_ON` of its run is unanswered; what was settled since is.
@@ -118,7 +144,10 @@ impl Driver<'_> {
             .values()
             .map(|(landing, place)| (&place.door, landing))
             .collect();
-        Door::land_all(&moves).map_err(|error| match error.kind() {
+        mortal::step();
+        let moved = Door::land_all(&moves);
+        mortal::step();
+        moved.map_err(|error| match error.kind() {
             git::Kind::WouldOverwrite { paths, at } => Trouble::WouldOverwrite {
                 repo: at.display().to_string(),
                 paths: paths.iter().map(|path| path.display().to_string()).collect(),

@@ -1,5 +1,6 @@
 //! Reads plans: strictly, and with every error in one go (hypervisor, 1).
 
+mod at;
 mod branch;
 mod conflict;
 mod fields;
@@ -9,6 +10,7 @@ mod phase;
 mod problem;
 mod read;
 mod scope;
+mod shared;
 mod source;
 mod tree;
 
@@ -19,8 +21,8 @@ use protocol::facts::plan::Plan;
 pub use file::schema;
 pub use problem::{Notice, Problem, render};
 
+use at::At;
 use problem::Sink;
-use tree::At;
 
 /// How many phases a plan may have.
 pub const PHASES_MAX: usize = 20_000;

@@ -31,9 +31,6 @@ pub fn open(path: &Path, create: bool, deadline: Duration) -> Result<Connection,
     connection
         .set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true)
         .map_err(fault)?;
-    connection
-        .execute_batch("PRAGMA wal_autocheckpoint = 0")
-        .map_err(fault)?;
     connection.set_prepared_statement_cache_capacity(STATEMENTS);
     let mode: String = if create {
         connection
@@ -96,13 +93,19 @@ pub fn keep_log_short(connection: &mut Connection, path: &Path, deadline: Durati
     }
     // A failure costs nothing: the log stays as it is.
     let _ = set_busy_handler(connection, CHECKPOINT_MOST);
-    let busy = connection.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |row| row.get::<_, bool>(0));
+    let busy = fold_log(connection);
     let _ = set_busy_handler(connection, deadline);
     if busy == Ok(false) {
         LOG_MOST
     } else {
         size + LOG_MOST
     }
+}
+
+/// Folds the write-ahead log back; says whether somebody was in the way. Whoever opens a store alone reads all
+/// of its log.
+pub fn fold_log(connection: &Connection) -> rusqlite::Result<bool> {
+    connection.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |row| row.get(0))
 }
 
 /// The device and number of the file, to notice its replacement without opening it (R25, R29).

@@ -73,6 +73,8 @@ impl Sqlite {
         connect::refuse_network(folder.unwrap_or(Path::new(".")), &options)?;
         let connection = connect::open(path, true, options.deadline)?;
         schema::migrate(&connection, path, options.deadline)?;
+        // A failure costs nothing: the log stays as it is.
+        let _ = connect::fold_log(&connection);
         let file = connect::identity(path)?;
         Ok(Sqlite::over(connection, path, file, options))
     }
@@ -255,9 +257,10 @@ impl Sqlite {
             });
         }
         if self.level != Some(sync) {
+            // Whoever only looks has no use for either; the log is folded back by [`connect::keep_log_short`].
             let level = match sync {
-                Sync::Full => "PRAGMA synchronous = FULL",
-                Sync::Relaxed => "PRAGMA synchronous = NORMAL",
+                Sync::Full => "PRAGMA wal_autocheckpoint = 0; PRAGMA synchronous = FULL",
+                Sync::Relaxed => "PRAGMA wal_autocheckpoint = 0; PRAGMA synchronous = NORMAL",
             };
             let set = self.connection.execute_batch(level);
             set.map_err(self.fault("choosing how durable an answer is"))?;

@@ -9,3 +9,4 @@ mod golden;
 mod kill;
 mod race;
 mod sqlite;
+mod trusting;

@@ -90,6 +90,33 @@ fn in_a_worktree_the_commit_has_the_same_name_whenever_it_was_cut_off() {
     assert!(names.len() <= 2, "{names:?}");
 }
 
+#[test]
+fn a_branch_that_was_moved_without_its_files_has_them_brought_along() {
+    let mut met = 0;
+    for acts in 0.. {
+        let mut w = World::new();
+        w.root_git(&["switch", "-q", "-c", "theme"]);
+        let (id, at) = w.open_in_worktree("docs", &["docs/"], notes());
+        w.write_at(&at, "docs/a.md", "two\n");
+        let ask = CloseAsk::of(id.clone());
+        if w.close_as(&w.plain(), &ask, Fuse::after(acts)).is_ok() {
+            break;
+        }
+        let closing = w.claim(&id).closing;
+        let Some(landing) = closing.and_then(|it| it.landings.get(".").cloned()) else {
+            continue;
+        };
+        if w.root_git(&["rev-parse", "theme"]) == landing.old {
+            met += 1;
+            w.root_git(&["update-ref", &landing.target, &landing.new, &landing.old]);
+        }
+        w.done(&id);
+        let file = std::fs::read_to_string(w.root.join("docs/a.md")).unwrap();
+        assert_eq!((file.as_str(), w.dirty()), ("two\n", vec![]), "{acts}");
+    }
+    assert!(met > 0, "it was never cut off between intention and act");
+}
+
 /// A commit of a tree, or an empty one on a commit, whose name is always the same.
 fn fixed_commit(w: &World, on: &str) -> String {
     let mut command = std::process::Command::new("git");

@@ -1,0 +1,9 @@
+//! Runs of plans from end to end: the real program, real repositories, real processes.
+
+mod house;
+
+mod end;
+mod flow;
+mod gates;
+mod kill;
+mod verbs;
