@@ -11,7 +11,7 @@ use brain::human::{Demo, MacKey};
 use serde_json::Value;
 
 /// Longer than anything here takes on a machine in distress.
-const PATIENCE: Duration = Duration::from_secs(90);
+const PATIENCE: Duration = Duration::from_secs(60);
 
 pub struct House {
     _folder: tempfile::TempDir,
@@ -103,7 +103,7 @@ impl House {
 
     pub fn filled(&self, text: &str) -> String {
         text.replace("TOP", &self.top.display().to_string())
-            .replace("BRAIN", env!("CARGO_BIN_EXE_brain"))
+            .replace("BRAIN ", concat!(env!("CARGO_BIN_EXE_brain"), " "))
     }
 
     /// A program that knows nothing of who started the tests.
@@ -155,6 +155,14 @@ impl House {
         said.out.trim_end().to_owned()
     }
 
+    /// What the programs that run beside the test have said, and what the journal says.
+    fn all_said(&self) -> String {
+        let files = fs::read_dir(&self.top).unwrap().flatten().map(|entry| entry.path());
+        let said = files.filter(|path| path.extension().is_some_and(|end| end == "err"));
+        let said: String = said.map(|path| fs::read_to_string(path).unwrap_or_default()).collect();
+        said + &self.brain(&["status"]).out + &self.brain(&["log"]).out
+    }
+
     /// Waits until something is so.
     pub fn until<T>(&self, what: &str, mut look: impl FnMut() -> Option<T>) -> T {
         let began = Instant::now();
@@ -162,7 +170,7 @@ impl House {
             if let Some(found) = look() {
                 return found;
             }
-            assert!(began.elapsed() < PATIENCE, "waited in vain until {what}\n{}", self.brain(&["status"]).out);
+            assert!(began.elapsed() < PATIENCE, "waited in vain until {what}\n{}", self.all_said());
             thread::sleep(Duration::from_millis(30));
         }
     }
@@ -184,7 +192,8 @@ impl House {
     /// Waits for a gate of this kind and answers it.
     pub fn settle(&self, kind: &str, choice: &str) -> String {
         let (gate, found) = self.gate();
-        assert_eq!(found, kind, "{}", self.brain(&["gate", "show", &gate]).out);
+        let told = || self.brain(&["gate", "show", &gate]).out + &self.brain(&["log"]).out;
+        assert_eq!(found, kind, "{}", told());
         let shown = self.brain(&["gate", "show", &gate]).out;
         self.answer(&gate, choice);
         shown
