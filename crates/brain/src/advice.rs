@@ -18,17 +18,27 @@ pub struct Advice {
 }
 
 fn advise(say: &str, run: impl Into<String>) -> Advice {
-    Advice { say: say.to_owned(), run: Some(run.into()) }
+    Advice {
+        say: say.to_owned(),
+        run: Some(run.into()),
+    }
 }
 
 fn hint(say: impl Into<String>) -> Advice {
-    Advice { say: say.into(), run: None }
+    Advice {
+        say: say.into(),
+        run: None,
+    }
 }
 
 /// Quotes a word for a shell where it needs it.
 pub fn quote(word: &str) -> String {
     let plain = |c: char| c.is_ascii_alphanumeric() || "/._-@:+=,".contains(c);
-    if !word.is_empty() && word.chars().all(plain) { word.to_owned() } else { format!("'{}'", word.replace('\'', r"'\''")) }
+    if !word.is_empty() && word.chars().all(plain) {
+        word.to_owned()
+    } else {
+        format!("'{}'", word.replace('\'', r"'\''"))
+    }
 }
 
 /// Shows a text that someone else wrote: control, bidi and tag characters escaped, so that it stays one line.
@@ -40,7 +50,11 @@ pub fn escaped(text: &str) -> String {
     };
     let mut shown = String::with_capacity(text.len());
     for c in text.chars() {
-        if odd(c) { shown.extend(c.escape_unicode()) } else { shown.push(c) }
+        if odd(c) {
+            shown.extend(c.escape_unicode())
+        } else {
+            shown.push(c)
+        }
     }
     shown
 }
@@ -66,7 +80,10 @@ fn holder(held: &Held) -> String {
 
 fn ask_holder(id: &SessId, about: &str) -> Advice {
     let text = quote(&format!("I need {about}: can you make room?"));
-    advise("ask the holder to make room", format!("brain signal send --to {id} --type BLOCKED_ON {text}"))
+    advise(
+        "ask the holder to make room",
+        format!("brain signal send --to {id} --type BLOCKED_ON {text}"),
+    )
 }
 
 fn see(id: &SessId) -> Advice {
@@ -78,23 +95,37 @@ pub fn of_refusal(refusal: &Refusal) -> (String, Vec<Advice>) {
     use Refusal as R;
     match refusal {
         R::Halted { why, since } => (
-            format!("the brain is stopped since {}: {}", rfc3339(since.wall), escaped(why)),
-            vec![advise("a human lifts the stop", "brain thaw")],
+            format!(
+                "the brain is stopped since {}: {}",
+                rfc3339(since.wall),
+                escaped(why)
+            ),
+            vec![hint("wait until a human lifts the stop")],
         ),
-        R::ClaimUnknown { id } => {
-            (format!("no claim is called {}", quote(id)), vec![advise("list the claims", "brain claim list --all")])
-        }
+        R::ClaimUnknown { id } => (
+            format!("no claim is called {}", quote(id)),
+            vec![advise("list the claims", "brain claim list --all")],
+        ),
         R::IdTaken { id } => (
             format!("{id} is taken"),
             vec![see(id), hint("leave --id out, and brain composes a free one")],
         ),
-        R::ScopeOverlaps { wanted, held, stale_with_children } => {
+        R::ScopeOverlaps {
+            wanted,
+            held,
+            stale_with_children,
+        } => {
             let message = format!("{wanted} overlaps {}", holder(held));
             let mut advice = vec![ask_holder(&held.claim, &wanted.to_string())];
             if *stale_with_children {
-                advice.push(hint("it is stale, but a claim below it lives: whoever holds its token renews it"));
+                advice.push(hint(
+                    "it is stale, but a claim below it lives: whoever holds its token renews it",
+                ));
             } else if let Some(expires) = held.expires_at {
-                advice.push(hint(format!("or wait: it expires at {} unless something is heard of it", rfc3339(expires.wall))));
+                advice.push(hint(format!(
+                    "or wait: it expires at {} unless something is heard of it",
+                    rfc3339(expires.wall)
+                )));
             }
             advice.push(advise("let claims go whose owner is gone", "brain claim reap"));
             (message, advice)
@@ -105,31 +136,62 @@ pub fn of_refusal(refusal: &Refusal) -> (String, Vec<Advice>) {
         ),
         R::LeafHasNoChildren { parent } => (
             format!("{parent} is a leaf: only a pilot or a domain launches satellites"),
-            vec![advise("open a pilot first", "brain claim open --type pilot --scope … --task …")],
+            vec![advise(
+                "open a pilot first",
+                "brain claim open --type pilot --scope … --task …",
+            )],
         ),
-        R::OutsideDomain { parent, wanted, domain } => (
+        R::OutsideDomain {
+            parent,
+            wanted,
+            domain,
+        } => (
             format!("{wanted} is not inside {domain}, the scope of the domain {parent}"),
             vec![hint("narrow the scope, or ask the domain's pilot")],
         ),
         R::OnlyOwnChildren { caller } => (
             format!("{caller} is a satellite, or stands below one: it opens only its own children"),
-            vec![advise("tell your pilot what you need", format!("brain signal send --from {caller} --to pilot --type BLOCKED_ON …"))],
+            vec![advise(
+                "tell your pilot what you need",
+                format!("brain signal send --from {caller} --to pilot --type BLOCKED_ON …"),
+            )],
         ),
         R::Detached { repo } => (
-            format!("the head of {} is detached, so nothing says where the work belongs", quote(repo)),
-            vec![advise("make a branch", "git switch -c NAME"), hint("or name one with --branch")],
+            format!(
+                "the head of {} is detached, so nothing says where the work belongs",
+                quote(repo)
+            ),
+            vec![
+                advise("make a branch", "git switch -c NAME"),
+                hint("or name one with --branch"),
+            ],
         ),
-        R::TtlOutOfBounds { asked_ms, least_ms, most_ms } => (
-            format!("a time to live of {asked_ms} ms is outside {least_ms} ms to {} days", most_ms / 86_400_000),
+        R::TtlOutOfBounds {
+            asked_ms,
+            least_ms,
+            most_ms,
+        } => (
+            format!(
+                "a time to live of {asked_ms} ms is outside {least_ms} ms to {} days",
+                most_ms / 86_400_000
+            ),
             vec![hint("write it as 90s, 30m, 4h or 2d")],
         ),
         R::TestsHidden { command, by, column } => (
-            format!("the status of the tests is hidden by `{by}` at column {column} of: {}", escaped(command)),
-            vec![hint("write the test command alone: brain looks at its own exit status, and reads its output whole")],
+            format!(
+                "the status of the tests is hidden by `{by}` at column {column} of: {}",
+                escaped(command)
+            ),
+            vec![hint(
+                "write the test command alone: brain looks at its own exit status, and reads its output whole",
+            )],
         ),
         R::BadText { field, why } => (format!("the {field} is not usable: {why}"), vec![]),
         R::NotOwner { id, verb, owner } => (
-            format!("you may not {verb} {id}: it belongs to {}@{}, and you do not stand above it", owner.user, owner.host),
+            format!(
+                "you may not {verb} {id}: it belongs to {}@{}, and you do not stand above it",
+                owner.user, owner.host
+            ),
             vec![ask_holder(id, "something of yours")],
         ),
         R::WrongState { id, state, verb } => {
@@ -143,44 +205,76 @@ pub fn of_refusal(refusal: &Refusal) -> (String, Vec<Advice>) {
         }
         R::Superseded { id, by } => (
             format!("{id} was stale and {by} took its scope: stop working on it"),
-            vec![see(by), hint("what you changed is still in the tree: tell its new owner")],
+            vec![
+                see(by),
+                hint("what you changed is still in the tree: tell its new owner"),
+            ],
         ),
-        R::Outdated { id } => (format!("your token for {id} is outdated: someone else took the claim over"), vec![see(id)]),
+        R::Outdated { id } => (
+            format!("your token for {id} is outdated: someone else took the claim over"),
+            vec![see(id)],
+        ),
 
-        R::LockHeld { path, by, locked, owner, expires_at, .. } => (
+        R::LockHeld {
+            path,
+            by,
+            locked,
+            owner,
+            expires_at,
+            ..
+        } => (
             format!(
                 "{path} is locked by {by} of {}@{} (the lock is on {locked}, until {})",
                 owner.user,
                 owner.host,
                 at(*expires_at)
             ),
-            vec![advise("see the lock", format!("brain lock check {}", quote(locked.as_str())))],
+            vec![advise(
+                "see the lock",
+                format!("brain lock check {}", quote(locked.as_str())),
+            )],
         ),
         R::LockNotCovered { path, holder } => (
             format!("{holder} does not cover {path}, so it cannot lock it"),
             vec![advise("see its scope", format!("brain claim show {holder}"))],
         ),
-        R::LockClaimed { path, held } => {
-            (format!("{path} is covered by {}", holder(held)), vec![ask_holder(&held.claim, path.as_str())])
-        }
+        R::LockClaimed { path, held } => (
+            format!("{path} is covered by {}", holder(held)),
+            vec![ask_holder(&held.claim, path.as_str())],
+        ),
         R::LockNotOwner { path, by } => (
             format!("the lock on {path} is {by}'s"),
-            vec![advise("see the lock", format!("brain lock check {}", quote(path.as_str())))],
+            vec![advise(
+                "see the lock",
+                format!("brain lock check {}", quote(path.as_str())),
+            )],
         ),
         R::LockLost { path, by } => {
-            let by = by.as_ref().map_or_else(|| "nobody".to_owned(), ToString::to_string);
-            (format!("your lock on {path} had ended; it is {by}'s now"), vec![hint("look at the file again before you go on")])
+            let by = by
+                .as_ref()
+                .map_or_else(|| "nobody".to_owned(), ToString::to_string);
+            (
+                format!("your lock on {path} had ended; it is {by}'s now"),
+                vec![hint("look at the file again before you go on")],
+            )
         }
         R::BadHolder { name } => (
             format!("{} cannot be the name of a lock's holder", quote(name)),
-            vec![hint("use a claim's id, or a name of letters, digits and . _ - @ :")],
+            vec![hint(
+                "use a claim's id, or a name of letters, digits and . _ - @ :",
+            )],
         ),
 
         R::NotHuman { verb, taken_for } => (
             format!("only a human may {verb}; you are taken for {taken_for}"),
-            vec![hint("a human does it in a terminal of their own, where brain shows a code to type")],
+            vec![hint(
+                "a human does it in a terminal of their own, where brain shows a code to type",
+            )],
         ),
-        R::GateUnknown { id } => (format!("no gate is called {}", quote(id)), vec![advise("list the open gates", "brain gate list")]),
+        R::GateUnknown { id } => (
+            format!("no gate is called {}", quote(id)),
+            vec![advise("list the open gates", "brain gate list")],
+        ),
         R::NotOffered { gate, kind, choice } => (
             format!("a {kind} gate does not offer {}", choice.as_str()),
             vec![advise("see what it offers", format!("brain gate show {gate}"))],
@@ -189,55 +283,118 @@ pub fn of_refusal(refusal: &Refusal) -> (String, Vec<Advice>) {
             format!("what {gate} is about changed after it was shown"),
             vec![advise("look at it again", format!("brain gate show {gate}"))],
         ),
-        R::GateWithdrawn { gate } => (format!("{gate} was closed: what it belonged to has ended"), vec![]),
+        R::GateWithdrawn { gate } => (
+            format!("{gate} was closed: what it belonged to has ended"),
+            vec![],
+        ),
         R::GatePending { gate, kind, why } => (
             format!("a human must answer {gate} first ({kind}): {}", escaped(why)),
             vec![advise("show it to a human", format!("brain gate show {gate}"))],
         ),
         R::WordsMustBe { gate, words } => (
-            format!("{gate} deletes a kernel file: the answer's words must be its path, {}", quote(words)),
+            format!(
+                "{gate} deletes a kernel file: the answer's words must be its path, {}",
+                quote(words)
+            ),
             vec![],
         ),
         R::NotPaused { id, paused_by } => {
             let message = if paused_by.is_empty() {
                 format!("{id} is not paused")
             } else {
-                format!("{id} has no pause of its own: it is paused by {}", paused_by.join(", "))
+                format!(
+                    "{id} has no pause of its own: it is paused by {}",
+                    paused_by.join(", ")
+                )
             };
-            (message, vec![advise("see its state", format!("brain gate status {id}"))])
+            (
+                message,
+                vec![advise("see its state", format!("brain gate status {id}"))],
+            )
         }
-        R::OwnPause { id } => (format!("the pause of {id} stands on you: you cannot lift it"), vec![hint("ask the one who set it, or a human")]),
+        R::OwnPause { id } => (
+            format!("the pause of {id} stands on you: you cannot lift it"),
+            vec![hint("ask the one who set it, or a human")],
+        ),
 
-        R::SignalUnknown { id } => (format!("no signal is called {id}"), vec![advise("list your signals", "brain signal list")]),
+        R::SignalUnknown { id } => (
+            format!("no signal is called {id}"),
+            vec![advise("list your signals", "brain signal list")],
+        ),
         R::AddressUnknown { to } => (
             format!("nobody was ever called {}", quote(to)),
-            vec![advise("list the sessions", "brain claim list"), hint("or send to pilot, parent, human or all")],
+            vec![
+                advise("list the sessions", "brain claim list"),
+                hint("or send to pilot, parent, human or all"),
+            ],
         ),
         R::SignalNotYours { id } => (format!("{id} is addressed to someone else"), vec![]),
         R::SenderNotYours { from } => (format!("{from} is not yours to send from"), vec![]),
 
         R::BreakerOpen { work, fails, last } => (
-            format!("{work} failed {fails} times in a row: {}", escaped(last.as_deref().unwrap_or("no reason given"))),
+            format!(
+                "{work} failed {fails} times in a row: {}",
+                escaped(last.as_deref().unwrap_or("no reason given"))
+            ),
             vec![hint("a human looks at it and resets the breaker")],
         ),
 
         R::OutOfScope { id, strays } => {
-            let shown: Vec<String> = strays.iter().take(5).map(|it| format!("{} ({})", it.path, it.why)).collect();
+            let shown: Vec<String> = strays
+                .iter()
+                .take(5)
+                .map(|it| format!("{} ({})", it.path, it.why))
+                .collect();
             let more = strays.len().saturating_sub(5);
-            let tail = if more > 0 { format!(" and {more} more") } else { String::new() };
+            let tail = if more > 0 {
+                format!(" and {more} more")
+            } else {
+                String::new()
+            };
             (
-                format!("{id} changed what its scope does not cover: {}{tail}", shown.join(", ")),
+                format!(
+                    "{id} changed what its scope does not cover: {}{tail}",
+                    shown.join(", ")
+                ),
                 vec![
-                    advise("take a change back", format!("git restore -- {}", strays.first().map_or("PATH".into(), |it| quote(it.path.as_str())))),
-                    advise("or tell your pilot", format!("brain signal send --from {id} --to pilot --type BLOCKED_ON …")),
+                    advise(
+                        "take a change back",
+                        format!(
+                            "git restore -- {}",
+                            strays.first().map_or("PATH".into(), |it| quote(it.path.as_str()))
+                        ),
+                    ),
+                    advise(
+                        "or tell your pilot",
+                        format!("brain signal send --from {id} --to pilot --type BLOCKED_ON …"),
+                    ),
                 ],
             )
         }
-        R::TestsRed { id, command, exit, report } => {
-            let counts = report.as_ref().map_or_else(String::new, |it| format!(", {} of {} failed", it.failed, it.total));
-            let names = report.as_ref().map(|it| it.failures.iter().take(3).map(|name| escaped(name)).collect::<Vec<_>>().join(", "));
-            let names = names.filter(|names| !names.is_empty()).map_or_else(String::new, |names| format!(": {names}"));
-            let exit = exit.map_or_else(|| "was interrupted".to_owned(), |exit| format!("ended with status {exit}"));
+        R::TestsRed {
+            id,
+            command,
+            exit,
+            report,
+        } => {
+            let counts = report.as_ref().map_or_else(String::new, |it| {
+                format!(", {} of {} failed", it.failed, it.total)
+            });
+            let names = report.as_ref().map(|it| {
+                it.failures
+                    .iter()
+                    .take(3)
+                    .map(|name| escaped(name))
+                    .collect::<Vec<_>>()
+                    .join(", ")
+            });
+            let names = names
+                .filter(|names| !names.is_empty())
+                .map_or_else(String::new, |names| format!(": {names}"));
+            let exit = exit.map_or_else(
+                || "was interrupted".to_owned(),
+                |exit| format!("ended with status {exit}"),
+            );
             (
                 format!("the tests are red: `{}` {exit}{counts}{names}", escaped(command)),
                 vec![advise("mend it, then close again", format!("brain close {id}"))],
@@ -245,50 +402,88 @@ pub fn of_refusal(refusal: &Refusal) -> (String, Vec<Advice>) {
         }
         R::NoTests { id, command, .. } => (
             format!("no test ran: `{}` says so with its exit status", escaped(command)),
-            vec![advise("add a test, then close again", format!("brain close {id}"))],
+            vec![advise(
+                "add a test, then close again",
+                format!("brain close {id}"),
+            )],
         ),
         R::ChildrenLive { id, children } => {
-            let shown: Vec<String> = children.iter().map(|(id, state)| format!("{id} ({state})")).collect();
+            let shown: Vec<String> = children
+                .iter()
+                .map(|(id, state)| format!("{id} ({state})"))
+                .collect();
             let stale = children.iter().find(|(_, state)| *state == State::Stale);
             let first = children.first().map_or(id, |(id, _)| id);
             let mut advice = vec![advise("close what is left", format!("brain close {first}"))];
             if let Some((stale, _)) = stale {
                 advice.push(advise("give a stale one up", format!("brain gate abort {stale}")));
             }
-            (format!("{id} still has live claims below it: {}", shown.join(", ")), advice)
+            (
+                format!("{id} still has live claims below it: {}", shown.join(", ")),
+                advice,
+            )
         }
         R::ChildrenFailed { id, children } => {
             let shown: Vec<String> = children.iter().map(ToString::to_string).collect();
             (
                 format!("claims below {id} failed: {}", shown.join(", ")),
-                vec![advise("see why", format!("brain claim show {}", shown.first().map_or("", String::as_str)))],
+                vec![advise(
+                    "see why",
+                    format!("brain claim show {}", shown.first().map_or("", String::as_str)),
+                )],
             )
         }
-        R::WrongPlace { id, repo, expected, found } => (
-            format!("{id} must work on {expected} in {}, and it is {found}", quote(repo)),
+        R::WrongPlace {
+            id,
+            repo,
+            expected,
+            found,
+        } => (
+            format!(
+                "{id} must work on {expected} in {}, and it is {found}",
+                quote(repo)
+            ),
             vec![hint("go back to where the claim was opened, with the work")],
         ),
         R::WroteMeanwhile { id } => (
             format!("files of {id} changed while its tests ran, so they vouch for nothing"),
-            vec![advise("close again when nothing writes", format!("brain close {id}"))],
+            vec![advise(
+                "close again when nothing writes",
+                format!("brain close {id}"),
+            )],
         ),
         R::ReportRejected { why, .. } => (format!("the report does not vouch for this work: {why}"), vec![]),
-        R::NotClosing { id } => (format!("no close of {id} has begun"), vec![advise("begin it", format!("brain close {id}"))]),
+        R::NotClosing { id } => (
+            format!("no close of {id} has begun"),
+            vec![advise("begin it", format!("brain close {id}"))],
+        ),
         R::NoEvidence { id } => (
             format!("{id} needs green tests, or a human's word, to close"),
-            vec![advise("close it, and brain runs them", format!("brain close {id}"))],
+            vec![advise(
+                "close it, and brain runs them",
+                format!("brain close {id}"),
+            )],
         ),
 
-        R::RunUnknown { id } => (format!("no run is called {}", quote(id)), vec![advise("list the runs", "brain run status")]),
+        R::RunUnknown { id } => (
+            format!("no run is called {}", quote(id)),
+            vec![advise("list the runs", "brain run status")],
+        ),
         R::PhaseUnknown { run, phase } => (
             format!("{run} has no phase {}", quote(phase)),
             vec![advise("list its phases", format!("brain run status {run}"))],
         ),
         R::RunUnfinished { run, plan } => (
             format!("{run} of {} is unfinished", quote(plan)),
-            vec![advise("go on with it", format!("brain run --resume {run}")), advise("or give it up", format!("brain run cancel {run}"))],
+            vec![
+                advise("go on with it", format!("brain run --resume {run}")),
+                advise("or give it up", format!("brain run cancel {run}")),
+            ],
         ),
-        R::RunOver { run } => (format!("{run} has ended"), vec![advise("see how", format!("brain run report {run}"))]),
+        R::RunOver { run } => (
+            format!("{run} has ended"),
+            vec![advise("see how", format!("brain run report {run}"))],
+        ),
         R::RunTaken { run } => (format!("another hypervisor took {run} over: stop"), vec![]),
         R::RunDriven { run } => (
             format!("a hypervisor drives {run} and is alive"),
@@ -298,8 +493,15 @@ pub fn of_refusal(refusal: &Refusal) -> (String, Vec<Advice>) {
             format!("you cannot {verb} phase {} of {run} now", quote(phase)),
             vec![advise("see where it stands", format!("brain run status {run}"))],
         ),
-        R::JobsFull { run, jobs } => (format!("{run} has {jobs} phases under way, as many as --jobs allows"), vec![]),
-        R::Preflight { path, detail, .. } => of_detail(detail, path.as_ref().map_or("the path", |path| path.as_str()), None),
+        R::JobsFull { run, jobs } => (
+            format!("{run} has {jobs} phases under way, as many as --jobs allows"),
+            vec![],
+        ),
+        R::Preflight { path, detail, .. } => of_detail(
+            detail,
+            path.as_ref().map_or("the path", |path| path.as_str()),
+            None,
+        ),
     }
 }
 
@@ -309,46 +511,97 @@ pub fn of_detail(detail: &Detail, path: &str, satellite: Option<&SessId>) -> (St
     let tell_pilot = || match satellite {
         Some(id) => advise(
             "tell your pilot",
-            format!("brain signal send --from {id} --to pilot --type BLOCKED_ON {}", quote(&format!("I need {path}"))),
+            format!(
+                "brain signal send --from {id} --to pilot --type BLOCKED_ON {}",
+                quote(&format!("I need {path}"))
+            ),
         ),
         None => hint("open a claim that covers it, or ask its holder"),
     };
     match detail {
         D::Halted { why, since } => (
-            format!("the brain is stopped since {}: {}", rfc3339(since.wall), escaped(why)),
+            format!(
+                "the brain is stopped since {}: {}",
+                rfc3339(since.wall),
+                escaped(why)
+            ),
             vec![hint("wait until a human lifts the stop")],
         ),
         D::Unknown { id } => (
             format!("no claim is called {}", quote(id)),
-            vec![advise("open one", format!("brain claim open --scope {} --task …", quote(path)))],
+            vec![advise(
+                "open one",
+                format!("brain claim open --scope {} --task …", quote(path)),
+            )],
         ),
-        D::State { id, state, gate, paused_by } => {
-            let by = if paused_by.is_empty() { String::new() } else { format!(", by {}", paused_by.join(", ")) };
+        D::State {
+            id,
+            state,
+            gate,
+            paused_by,
+        } => {
+            let by = if paused_by.is_empty() {
+                String::new()
+            } else {
+                format!(", by {}", paused_by.join(", "))
+            };
             let advice = match gate {
-                Some(gate) => advise("show a human what it waits for", format!("brain gate show {gate}")),
+                Some(gate) => advise(
+                    "show a human what it waits for",
+                    format!("brain gate show {gate}"),
+                ),
                 None => advise("see its state", format!("brain gate status {id}")),
             };
-            (format!("{id} is {state}{by}: nothing may be written"), vec![advice])
+            (
+                format!("{id} is {state}{by}: nothing may be written"),
+                vec![advice],
+            )
         }
-        D::Superseded { id, by } => {
-            (format!("{id} was stale and {by} took its scope: stop"), vec![advise("see who has it", format!("brain claim show {by}"))])
-        }
-        D::Expired { id } => (format!("{id} is stale"), vec![advise("its owner renews it", format!("brain claim renew {id}"))]),
-        D::Outdated { id } => (format!("your token for {id} is outdated"), vec![advise("see who has it", format!("brain claim show {id}"))]),
+        D::Superseded { id, by } => (
+            format!("{id} was stale and {by} took its scope: stop"),
+            vec![advise("see who has it", format!("brain claim show {by}"))],
+        ),
+        D::Expired { id } => (
+            format!("{id} is stale"),
+            vec![advise("its owner renews it", format!("brain claim renew {id}"))],
+        ),
+        D::Outdated { id } => (
+            format!("your token for {id} is outdated"),
+            vec![advise("see who has it", format!("brain claim show {id}"))],
+        ),
         D::Ancestor { ancestor, state } => (
             format!("{ancestor}, above you, is {state}: nothing may be written below it"),
             vec![advise("see why", format!("brain gate status {ancestor}"))],
         ),
-        D::Outside { real, .. } => (format!("{} lies outside the brain, at {}", quote(path), quote(real)), vec![tell_pilot()]),
-        D::Reserved { .. } => (format!("{} is git's or brain's own: nobody writes there", quote(path)), vec![]),
+        D::Outside { real, .. } => (
+            format!("{} lies outside the brain, at {}", quote(path), quote(real)),
+            vec![tell_pilot()],
+        ),
+        D::Reserved { .. } => (
+            format!("{} is git's or brain's own: nobody writes there", quote(path)),
+            vec![],
+        ),
         D::Links { .. } => (format!("{} goes through more than 40 links", quote(path)), vec![]),
         D::HardLinked { links } => (
-            format!("{} has {links} names (hard links), and one of them may lie outside the scope", quote(path)),
-            vec![advise("give it a file of its own", format!("cp -p {0} {0}.new && mv {0}.new {0}", quote(path)))],
+            format!(
+                "{} has {links} names (hard links), and one of them may lie outside the scope",
+                quote(path)
+            ),
+            vec![advise(
+                "give it a file of its own",
+                format!("cp -p {0} {0}.new && mv {0}.new {0}", quote(path)),
+            )],
         ),
         D::NotCovered { scope, zone, .. } => {
-            let zone = if *zone == Zone::Project { String::new() } else { format!(" (zone {zone})") };
-            (format!("{}{zone} is not in your scope: {scope}", quote(path)), vec![tell_pilot()])
+            let zone = if *zone == Zone::Project {
+                String::new()
+            } else {
+                format!(" (zone {zone})")
+            };
+            (
+                format!("{}{zone} is not in your scope: {scope}", quote(path)),
+                vec![tell_pilot()],
+            )
         }
         D::SearchReads { scope } => (
             format!("a search claim writes only the files that its scope names: {scope}"),
@@ -356,42 +609,96 @@ pub fn of_detail(detail: &Detail, path: &str, satellite: Option<&SessId>) -> (St
         ),
         D::Zone { zone, .. } => {
             let advice = match zone {
-                Zone::Secret => hint("a secret is never written through brain; a human does it by hand"),
-                _ => advise("ask a human for the right", format!("brain gate open @me --about zone.{zone} WHY")),
+                Zone::Secret => hint("a human does it by hand"),
+                _ => advise(
+                    "ask a human for the right",
+                    format!("brain gate open @me --about zone.{zone} WHY"),
+                ),
             };
-            (format!("{} is in zone {zone}, which needs a human's word", quote(path)), vec![advice])
+            let why = match zone {
+                Zone::Secret => "which nobody writes through brain",
+                _ => "which needs a human's word",
+            };
+            (format!("{} is in zone {zone}, {why}", quote(path)), vec![advice])
         }
         D::SecretRead => (
             format!("{} is in zone secret: a satellite never reads it", quote(path)),
             vec![hint("ask for the secret by name in the plan's `secrets:`")],
         ),
         D::KernelDeleted => (
-            format!("{} is a kernel file: deleting it needs a human's word of its own", quote(path)),
-            vec![advise("ask for it", format!("brain gate open @me --about zone:{} WHY", quote(path)))],
+            format!(
+                "{} is a kernel file: deleting it needs a human's word of its own",
+                quote(path)
+            ),
+            vec![advise(
+                "ask for it",
+                format!("brain gate open @me --about zone:{} WHY", quote(path)),
+            )],
         ),
-        D::LockHeld { by, locked, owner, expires_at } => (
-            format!("{} is locked by {by} of {}@{} (on {locked}, until {})", quote(path), owner.user, owner.host, at(*expires_at)),
-            vec![advise("see the lock", format!("brain lock check {}", quote(locked.as_str())))],
+        D::LockHeld {
+            by,
+            locked,
+            owner,
+            expires_at,
+        } => (
+            format!(
+                "{} is locked by {by} of {}@{} (on {locked}, until {})",
+                quote(path),
+                owner.user,
+                owner.host,
+                at(*expires_at)
+            ),
+            vec![advise(
+                "see the lock",
+                format!("brain lock check {}", quote(locked.as_str())),
+            )],
         ),
-        D::Claimed { held } => (format!("{} is held by {}", quote(path), holder(held)), vec![ask_holder(&held.claim, path)]),
+        D::Claimed { held } => (
+            format!("{} is held by {}", quote(path), holder(held)),
+            vec![ask_holder(&held.claim, path)],
+        ),
         D::LockRequired => (
             format!("in rendering every write needs the lock on {}", quote(path)),
-            vec![advise("take it", format!("brain lock acquire {} @me", quote(path)))],
+            vec![advise(
+                "take it",
+                format!("brain lock acquire {} @me", quote(path)),
+            )],
         ),
-        D::Breaker { work, fails, most, last } => (
-            format!("{work} failed {fails}/{most} times in a row: {}", escaped(last.as_deref().unwrap_or("no reason given"))),
+        D::Breaker {
+            work,
+            fails,
+            most,
+            last,
+        } => (
+            format!(
+                "{work} failed {fails}/{most} times in a row: {}",
+                escaped(last.as_deref().unwrap_or("no reason given"))
+            ),
             vec![hint("stop, tell your pilot, and wait for a human")],
         ),
-        D::Branch { repo, expected, found } => {
+        D::Branch {
+            repo,
+            expected,
+            found,
+        } => {
             let found = found.as_deref().unwrap_or("a detached head");
-            let in_repo = if repo.is_empty() || repo == "." { String::new() } else { format!(" in {}", quote(repo)) };
+            let in_repo = if repo.is_empty() || repo == "." {
+                String::new()
+            } else {
+                format!(" in {}", quote(repo))
+            };
             (
                 format!("you are on {found}{in_repo}, and the claim works on {expected}"),
                 vec![advise("go there", format!("git switch {}", quote(expected)))],
             )
         }
         D::Checkout { expected, found, .. } => (
-            format!("{} is in the checkout {}, and the claim works in {}", quote(path), quote(found), quote(expected)),
+            format!(
+                "{} is in the checkout {}, and the claim works in {}",
+                quote(path),
+                quote(found),
+                quote(expected)
+            ),
             vec![advise("go there", format!("cd {}", quote(expected)))],
         ),
     }

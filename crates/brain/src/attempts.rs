@@ -33,8 +33,13 @@ fn each(root: &Root, claims: impl Iterator<Item = SessId>, act: impl Fn(&Child))
 }
 
 fn line(world: &World, id: &SessId) -> Vec<SessId> {
-    let below = world.descendants(id).into_iter().filter(|claim| !claim.is_terminal());
-    std::iter::once(id.clone()).chain(below.map(|claim| claim.id.clone())).collect()
+    let below = world
+        .descendants(id)
+        .into_iter()
+        .filter(|claim| !claim.is_terminal());
+    std::iter::once(id.clone())
+        .chain(below.map(|claim| claim.id.clone()))
+        .collect()
 }
 
 /// Stops the processes of a claim and of all below it where they stand.
@@ -46,8 +51,15 @@ pub fn suspend(root: &Root, world: &World, id: &SessId) {
 
 /// Lets the processes go on below which no pause is left.
 pub fn resume(root: &Root, world: &World, id: &SessId) {
-    let free = |id: &SessId| world.claims.get(id).is_some_and(|claim| world.pauses(claim).is_empty());
-    each(root, line(world, id).into_iter().filter(free), |child| drop(child.resume()));
+    let free = |id: &SessId| {
+        world
+            .claims
+            .get(id)
+            .is_some_and(|claim| world.pauses(claim).is_empty())
+    };
+    each(root, line(world, id).into_iter().filter(free), |child| {
+        drop(child.resume())
+    });
 }
 
 /// Stops the processes of every claim.
@@ -57,8 +69,13 @@ pub fn suspend_all(root: &Root, world: &World) {
 
 /// Lets every process go on on which no pause stands.
 pub fn resume_all(root: &Root, world: &World) {
-    let free = world.claims.values().filter(|claim| world.pauses(claim).is_empty());
-    each(root, free.map(|claim| claim.id.clone()), |child| drop(child.resume()));
+    let free = world
+        .claims
+        .values()
+        .filter(|claim| world.pauses(claim).is_empty());
+    each(root, free.map(|claim| claim.id.clone()), |child| {
+        drop(child.resume())
+    });
 }
 
 /// Ends the processes of the claims that these events failed.
@@ -78,11 +95,19 @@ pub fn end(root: &Root, entries: &[Entry]) {
 pub fn end_dead(cx: &mut Context) -> Result<(), Failure> {
     let folder = cx.root.state().join("attempts");
     let names = std::fs::read_dir(folder).into_iter().flatten().flatten();
-    let ids: Vec<SessId> = names.filter_map(|entry| SessId::parse(entry.file_name().to_str()?).ok()).collect();
+    let ids: Vec<SessId> = names
+        .filter_map(|entry| SessId::parse(entry.file_name().to_str()?).ok())
+        .collect();
     for id in ids {
-        let Some(child) = child(&cx.root, &id) else { continue };
+        let Some(child) = child(&cx.root, &id) else {
+            continue;
+        };
         let (world, _) = cx.look(&vec![Pick::Claim(id.clone())])?;
-        if world.claims.get(&id).is_none_or(|claim| claim.is_terminal() && claim.result.is_none()) {
+        if world
+            .claims
+            .get(&id)
+            .is_none_or(|claim| claim.is_terminal() && claim.result.is_none())
+        {
             // The run's loop tries again if this does not reach it.
             drop(child.end(GRACE));
         }
@@ -92,7 +117,8 @@ pub fn end_dead(cx: &mut Context) -> Result<(), Failure> {
 
 /// Says how a process is known to be gone; `None` while it lives, or where nobody here can tell.
 pub fn process_gone(process: &Process) -> Option<String> {
-    (life(process) == Life::Gone).then(|| format!("its process {} on {} has ended", process.pid, process.host))
+    (life(process) == Life::Gone)
+        .then(|| format!("its process {} on {} has ended", process.pid, process.host))
 }
 
 /// Says how the process of an attempt's claim is known to be gone: by the lock that it no longer holds.

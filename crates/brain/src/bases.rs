@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use git::{Door, Oid};
 use protocol::command::OpenClaim;
-use protocol::facts::claim::{Base, Claim};
+use protocol::facts::claim::Base;
 use runner::base::{Checkout, bases};
 use runner::random;
 
@@ -21,8 +21,39 @@ use crate::gitwords::trouble;
 /// Whatever keeps git from answering: what cannot be compared later must not be opened over.
 pub fn of(cx: &Context) -> Result<BTreeMap<String, Base>, Failure> {
     let root = cx.root.dir();
-    let folders: Vec<PathBuf> = cx.config.projects.values().map(|project| root.join(&project.path)).collect();
-    bases(root, folders.iter().map(PathBuf::as_path), &cx.policy, &Door::user).map_err(|error| trouble(&error).into())
+    let folders: Vec<PathBuf> = cx
+        .config
+        .projects
+        .values()
+        .map(|project| root.join(&project.path))
+        .collect();
+    bases(
+        root,
+        folders.iter().map(PathBuf::as_path),
+        &cx.policy,
+        &Door::user,
+    )
+    .map_err(|error| trouble(&error).into())
+}
+
+/// Looks whether a close could land in this branch.
+///
+/// # Errors
+///
+/// No repository, or no such branch.
+pub fn theme(cx: &Context, name: &str) -> Result<(), Failure> {
+    let lost = |why: String| Trouble::usage(format!("--theme: {why}"));
+    let repository = cx.root.repository().cloned();
+    let repository = repository.ok_or_else(|| lost("the root lies in no git repository".to_owned()))?;
+    match Door::user(repository)
+        .branch(name)
+        .map_err(|error| lost(trouble(&error).message))?
+    {
+        Some(_) => Ok(()),
+        None => Err(lost(format!("there is no branch {name:?}"))
+            .fix("make it", format!("git branch {}", crate::advice::quote(name)))
+            .into()),
+    }
 }
 
 /// A worktree that is to be made once the claim is opened.
@@ -39,16 +70,24 @@ pub struct Own {
 /// No repository, no commit, or a detached head without a theme.
 pub fn plan_worktree(cx: &Context, ask: &mut OpenClaim) -> Result<Own, Failure> {
     let lost = |why: &str| Trouble::new(exit::NOT_YOURS, "claim.no_worktree", format!("--worktree: {why}"));
-    let checkout = Checkout::find(cx.root.dir(), cx.root.dir()).ok_or_else(|| lost("the root lies in no git repository"))?;
-    let base = ask.base.get(&checkout.repo).ok_or_else(|| lost("the root's repository is unknown"))?;
+    let checkout = Checkout::find(cx.root.dir(), cx.root.dir())
+        .ok_or_else(|| lost("the root lies in no git repository"))?;
+    let base = ask
+        .base
+        .get(&checkout.repo)
+        .ok_or_else(|| lost("the root's repository is unknown"))?;
     let commit = base.commit.as_deref().and_then(Oid::parse).ok_or_else(|| {
         lost("the repository has no commit yet").fix("make one", "git commit --allow-empty -m start")
     })?;
     let theme = ask.theme_branch.clone().or_else(|| base.branch.clone());
     let theme = theme.ok_or_else(|| lost("the head is detached").hint("name where it lands with --theme"))?;
-    let mark = random::bytes::<4>().map_err(|error| Trouble::io("cannot read", Path::new("/dev/urandom"), &error))?;
+    let mark = random::bytes::<4>()
+        .map_err(|error| Trouble::io("cannot read", Path::new("/dev/urandom"), &error))?;
     let name = format!("{}-{}", ask.slug, random::hex(&mark));
-    let (at, branch) = (cx.root.state().join("worktrees").join(&name), format!("brain/{name}"));
+    let (at, branch) = (
+        cx.root.state().join("worktrees").join(&name),
+        format!("brain/{name}"),
+    );
     let shown = at.display().to_string();
     ask.base = BTreeMap::from([(
         checkout.repo,
@@ -69,11 +108,13 @@ pub fn plan_worktree(cx: &Context, ask: &mut OpenClaim) -> Result<Own, Failure> 
 ///
 /// # Errors
 ///
-/// What git says; the claim stays open, and `brain gate abort` gives it up.
-pub fn make_worktree(cx: &Context, claim: &Claim, own: &Own) -> Result<(), Failure> {
-    let repository = cx.root.repository().cloned().ok_or_else(|| Trouble::usage("the root lies in no git repository"))?;
+/// What git says.
+pub fn make_worktree(cx: &Context, own: &Own) -> Result<(), Failure> {
+    let repository = cx
+        .root
+        .repository()
+        .cloned()
+        .ok_or_else(|| Trouble::usage("the root lies in no git repository"))?;
     let made = Door::user(repository).worktree_add(&own.at, &own.branch, &own.commit);
-    made.map(drop).map_err(|error| {
-        trouble(&error).fix("give the claim up", format!("brain gate abort {} \"no worktree\"", claim.id)).into()
-    })
+    made.map(drop).map_err(|error| trouble(&error).into())
 }

@@ -4,6 +4,35 @@ use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
+/// Whether these bare words ask for JSON, also where the grammar does not understand them.
+pub fn asks_for_json(args: &[std::ffi::OsString]) -> bool {
+    args.iter()
+        .take_while(|arg| *arg != "--")
+        .any(|arg| arg == "--json")
+}
+
+/// The colours of help and of mistakes in the grammar, which are shown before the words are understood.
+pub fn help_color(args: &[std::ffi::OsString]) -> clap::ColorChoice {
+    let words: Vec<&str> = args
+        .iter()
+        .take_while(|arg| *arg != "--")
+        .filter_map(|arg| arg.to_str())
+        .collect();
+    let pair = words
+        .windows(2)
+        .find(|pair| pair[0] == "--color")
+        .map(|pair| pair[1]);
+    match words
+        .iter()
+        .find_map(|word| word.strip_prefix("--color="))
+        .or(pair)
+    {
+        Some("always") => clap::ColorChoice::Always,
+        Some("never") => clap::ColorChoice::Never,
+        _ => clap::ColorChoice::Auto,
+    }
+}
+
 /// Lets several agents and people work at once on the same repositories.
 #[derive(Parser, Debug)]
 #[command(
@@ -51,7 +80,9 @@ pub enum ColorWhen {
 #[derive(Subcommand, Debug)]
 pub enum Command {
     /// Make this folder a brain: `.brain/` and `brain.yml`; twice changes nothing
-    #[command(after_help = "Example:\n  brain init && git add brain.yml && git commit -m 'brain: this repository is coordinated'")]
+    #[command(
+        after_help = "Example:\n  brain init && git add brain.yml && git commit -m 'brain: this repository is coordinated'"
+    )]
     Init(Init),
     /// A small real repository, a plan, satellites, a gate: the whole story in a minute
     #[command(after_help = "Example:\n  brain demo\n  brain demo --keep     keep the folder and look around")]
@@ -66,13 +97,15 @@ pub enum Command {
     #[command(after_help = "Example:\n  brain stop \"the deploy broke production\"")]
     Stop {
         /// Why
-        why: Option<String>,
+        why: Vec<String>,
     },
     /// Lift the stop
     #[command(after_help = "Example:\n  brain thaw")]
     Thaw,
     /// Close a claim: audit, evidence, commit, landing, result
-    #[command(after_help = "Example:\n  brain close @me\n  brain close @me --result failed --notes \"the API has no such field\"")]
+    #[command(
+        after_help = "Example:\n  brain close @me\n  brain close @me --result failed --notes \"the API has no such field\""
+    )]
     Close(Close),
     /// The check before each write
     #[command(subcommand)]
@@ -90,7 +123,10 @@ pub enum Command {
     #[command(subcommand)]
     Plan(Plan),
     /// Run a plan, go on with a run, or look at one
-    #[command(args_conflicts_with_subcommands = true, after_help = "Example:\n  brain run plan.yml --mode swarm --jobs 4\n  brain run --resume\n  brain run status")]
+    #[command(
+        args_conflicts_with_subcommands = true,
+        after_help = "Example:\n  brain run plan.yml --mode swarm --jobs 4\n  brain run --resume\n  brain run status"
+    )]
     Run(Run),
     /// Who works here, what waits, what is wrong
     #[command(after_help = "Example:\n  brain status")]
@@ -99,12 +135,15 @@ pub enum Command {
     #[command(after_help = "Example:\n  brain log --claim @me\n  brain log --since 2h")]
     Log(Log),
     /// Print the completions of a shell
-    #[command(after_help = "Example:\n  brain completions bash > ~/.local/share/bash-completion/completions/brain")]
+    #[command(
+        after_help = "Example:\n  brain completions bash > ~/.local/share/bash-completion/completions/brain"
+    )]
     Completions {
         /// The shell
         shell: clap_complete::Shell,
     },
     /// The version, and what this binary is made of
+    #[command(after_help = "Example:\n  brain version --json")]
     Version,
 }
 
@@ -128,7 +167,9 @@ pub struct Demo {
 #[derive(Subcommand, Debug)]
 pub enum Claim {
     /// Claim a scope; prints the id alone on standard output
-    #[command(after_help = "Example:\n  S=$(brain claim open --scope src/api --task \"add the orders endpoint\")")]
+    #[command(
+        after_help = "Example:\n  S=$(brain claim open --scope src/api --task \"add the orders endpoint\")"
+    )]
     Open(Box<Open>),
     /// List live claims
     #[command(after_help = "Example:\n  brain claim list --all")]
@@ -325,7 +366,11 @@ pub enum Lock {
     Check { path: PathBuf },
     /// Every lock
     #[command(after_help = "Example:\n  brain lock list")]
-    List,
+    List {
+        /// One JSON document a line
+        #[arg(long)]
+        jsonl: bool,
+    },
     /// Remove locks that hold nothing any more
     #[command(after_help = "Example:\n  brain lock cleanup")]
     Cleanup,
@@ -343,7 +388,9 @@ pub enum Lock {
 #[derive(Subcommand, Debug)]
 pub enum Gate {
     /// Wait for a human
-    #[command(after_help = "Example:\n  brain gate open @me \"drop the old table?\"\n  brain gate open @me --about zone.kernel \"the agents' rules need it\"")]
+    #[command(
+        after_help = "Example:\n  brain gate open @me \"drop the old table?\"\n  brain gate open @me --about zone.kernel \"the agents' rules need it\""
+    )]
     Open {
         id: String,
         /// ask, review, zone.kernel, zone.personal, zone:PATH …
@@ -372,7 +419,11 @@ pub enum Gate {
     },
     /// List gates that wait
     #[command(after_help = "Example:\n  brain gate list")]
-    List,
+    List {
+        /// One JSON document a line
+        #[arg(long)]
+        jsonl: bool,
+    },
     /// Show a gate whole
     #[command(after_help = "Example:\n  brain gate show gate-0000017")]
     Show { id: String },
@@ -393,7 +444,9 @@ pub enum Gate {
 #[derive(Subcommand, Debug)]
 pub enum Signal {
     /// Send one line to a session, pilot, parent, human or all
-    #[command(after_help = "Example:\n  brain signal send --to pilot --type BLOCKED_ON \"the schema is locked\"")]
+    #[command(
+        after_help = "Example:\n  brain signal send --to pilot --type BLOCKED_ON \"the schema is locked\""
+    )]
     Send {
         /// A session's id, pilot, parent, human or all
         #[arg(long, value_name = "WHO")]

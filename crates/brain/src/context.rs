@@ -6,13 +6,15 @@ use protocol::command::Command;
 use protocol::event::Entry;
 use protocol::facts::caller::{Caller, Nature};
 use protocol::facts::claim::Claim;
+use protocol::facts::gate::{About, Gate};
 use protocol::facts::id::{GateId, RunId, SessId};
 use protocol::facts::policy::Policy;
 use protocol::facts::time::Instant;
 use protocol::refusal::Refusal;
 use protocol::rules::preflight::{Op, PathAsk};
 use protocol::world::{Footprint, Pick, World};
-use store::{Outcome, Request, Sqlite, SqliteOptions, Store};
+use serde_json::json;
+use store::{Fault, Outcome, Request, Sqlite, SqliteOptions, Store, Trusting};
 
 use crate::caller::Probe;
 use crate::cli::Globals;
@@ -20,6 +22,7 @@ use crate::config::{self, Config};
 use crate::failure::{Failure, Trouble};
 use crate::out::Out;
 use crate::place::{PlaceError, Placer};
+use crate::proof::Keys;
 use crate::root::{Root, RootError};
 
 /// How much of an id must be typed.
@@ -42,7 +45,9 @@ pub struct Context {
     /// The rules' share of it.
     pub policy: Policy,
     /// Its store.
-    pub store: Sqlite,
+    pub store: Trusting<Sqlite>,
+    /// The keys whose seals count in it.
+    pub keys: Keys,
     /// Who calls.
     pub caller: Caller,
     /// From where.
@@ -58,10 +63,22 @@ impl Context {
     ///
     /// No brain here, a bad configuration, or a store that cannot be opened.
     pub fn open(globals: &Globals) -> Result<Context, Failure> {
+        let mut cx = Context::near(globals)?;
+        cx.look_around();
+        Ok(cx)
+    }
+
+    /// Finds the brain and opens it, with as much of the caller as its environment tells: the walk through
+    /// the processes above, for which the check before each write rarely has a use, is left out.
+    ///
+    /// # Errors
+    ///
+    /// As [`Context::open`].
+    pub fn near(globals: &Globals) -> Result<Context, Failure> {
         let cwd = std::env::current_dir()
             .map_err(|error| Trouble::io("cannot tell the current folder", Path::new("."), &error))?;
         let root = find_root(globals, &cwd)?;
-        Context::at(Out::new(globals), root, cwd)
+        Context::over(Out::new(globals), root, cwd)
     }
 
     /// Opens this brain.
@@ -70,11 +87,35 @@ impl Context {
     ///
     /// As [`Context::open`].
     pub fn at(out: Out, root: Root, cwd: PathBuf) -> Result<Context, Failure> {
+        let mut cx = Context::over(out, root, cwd)?;
+        cx.look_around();
+        Ok(cx)
+    }
+
+    fn over(out: Out, root: Root, cwd: PathBuf) -> Result<Context, Failure> {
         let (config, policy) = configuration(&root)?;
         let database = root.database().map_err(|error| no_root(&error))?;
-        let store = Sqlite::open(&database, SqliteOptions { clock: crate::clock(), ..Default::default() })?;
-        let caller = Probe::new().whole().unwrap_or_else(|_| Probe::new().near());
-        Ok(Context { out, root, config, policy, store, caller, cwd, replayed: false })
+        let keys = Keys::of(&root, &config);
+        let store = open_store(&database, &keys)?;
+        let caller = Probe::new().near();
+        Ok(Context {
+            out,
+            root,
+            config,
+            policy,
+            store,
+            keys,
+            caller,
+            cwd,
+            replayed: false,
+        })
+    }
+
+    /// Finds out all about the caller: also the processes above it.
+    pub fn look_around(&mut self) {
+        if let Ok(caller) = Probe::new().whole() {
+            self.caller = caller;
+        }
     }
 
     /// Decides a command at the door.
@@ -92,7 +133,11 @@ impl Context {
     ///
     /// As [`Context::submit`].
     pub fn submit_under(&mut self, command: &Command, key: Option<&str>) -> Result<Vec<Entry>, Failure> {
-        let request = Request { caller: &self.caller, policy: &self.policy, key };
+        let request = Request {
+            caller: &self.caller,
+            policy: &self.policy,
+            key,
+        };
         match store::submit(&mut self.store, request, command)? {
             Outcome::Committed(entries) => Ok(entries),
             Outcome::Repeated(entries) => {
@@ -121,27 +166,52 @@ impl Context {
         if text == "@me" {
             return self.me();
         }
-        if let Ok(id) = SessId::parse(text) {
-            return Ok(id);
-        }
-        if typed == Typed::Whole {
-            let message = format!("{text:?} is no whole session id");
-            return Err(Trouble::usage(message).fix("list the claims", "brain claim list").into());
+        let whole = SessId::parse(text).ok();
+        if let Some(id) = &whole {
+            let (world, _) = self.look(&vec![Pick::Claim(id.clone())])?;
+            if typed == Typed::Whole || world.claims.contains_key(id) {
+                return Ok(id.clone());
+            }
         }
         let (world, _) = self.look(&vec![Pick::AllClaims])?;
-        one_of(text, world.claims.keys().map(SessId::as_str), "claim", "brain claim list --all")
-            .and_then(|id| SessId::parse(&id).map_err(|error| Trouble::usage(error.to_string()).into()))
+        let ids = || world.claims.keys().map(SessId::as_str);
+        if typed == Typed::Whole {
+            let meant: Vec<&str> = ids()
+                .filter(|id| !text.is_empty() && id.contains(text))
+                .take(5)
+                .collect();
+            let trouble = Trouble::usage(format!(
+                "{text:?} is no whole session id: this verb takes no part of one"
+            ));
+            return Err(match meant.as_slice() {
+                [] => trouble.fix("list the claims", "brain claim list"),
+                meant => trouble.hint(format!("did you mean {}?", meant.join(", "))),
+            }
+            .into());
+        }
+        match one_of(text, ids(), "claim", "brain claim list --all") {
+            // What could be a whole id is unknown, not unlike any.
+            Err(Failure::Other(trouble)) if trouble.exit == crate::exit::UNKNOWN && whole.is_some() => {
+                Err(Refusal::ClaimUnknown { id: text.to_owned() }.into())
+            }
+            Err(failure) => Err(failure),
+            Ok(id) => SessId::parse(&id).map_err(|error| Trouble::usage(error.to_string()).into()),
+        }
     }
 
     /// The session of this process: the one that `BRAIN_SESSION` names, or the claim that the caller owns.
     fn me(&mut self) -> Result<SessId, Failure> {
         if let Some(named) = std::env::var_os("BRAIN_SESSION").filter(|named| !named.is_empty()) {
             let named = named.to_string_lossy().into_owned();
-            return SessId::parse(&named).map_err(|error| Trouble::usage(format!("BRAIN_SESSION: {error}")).into());
+            return SessId::parse(&named)
+                .map_err(|error| Trouble::usage(format!("BRAIN_SESSION: {error}")).into());
         }
         let picks = vec![Pick::Caller(self.caller.clone())];
         let (world, _) = self.look(&picks)?;
-        let owned: Vec<&Claim> = world.owned_by(&self.caller).filter(|claim| !claim.is_terminal()).collect();
+        let owned: Vec<&Claim> = world
+            .owned_by(&self.caller)
+            .filter(|claim| !claim.is_terminal())
+            .collect();
         match owned.as_slice() {
             [one] => Ok(one.id.clone()),
             [] => Err(Trouble::usage("@me: no live claim is yours")
@@ -150,9 +220,11 @@ impl Context {
                 .into()),
             several => {
                 let ids: Vec<&str> = several.iter().map(|claim| claim.id.as_str()).collect();
-                Err(Trouble::usage(format!("@me: {} claims are yours: {}", ids.len(), ids.join(", ")))
-                    .hint("name the one you mean")
-                    .into())
+                Err(
+                    Trouble::usage(format!("@me: {} claims are yours: {}", ids.len(), ids.join(", ")))
+                        .hint("name the one you mean")
+                        .into(),
+                )
             }
         }
     }
@@ -162,26 +234,54 @@ impl Context {
     /// # Errors
     ///
     /// No such gate, or several.
-    pub fn gate_id(&mut self, text: &str) -> Result<GateId, Failure> {
+    pub fn gate_id(&mut self, text: &str, typed: Typed) -> Result<GateId, Failure> {
         if text == "@me" || text.starts_with("sess-") {
-            let id = self.claim_id(text, Typed::Whole)?;
-            let (world, _) = self.look(&vec![Pick::Claim(id.clone())])?;
-            let claim = world.claims.get(&id).ok_or_else(|| Refusal::ClaimUnknown { id: id.to_string() })?;
-            return claim.waiting.clone().ok_or_else(|| {
-                Trouble::new(crate::exit::NOT_YOURS, "gate.none", format!("{id} waits at no gate"))
-                    .fix("see its state", format!("brain gate status {id}"))
-                    .into()
+            let id = self.claim_id(text, typed)?;
+            let (world, _) = self.look(&vec![Pick::Claim(id.clone()), Pick::GatesOf(id.clone())])?;
+            let claim = world
+                .claims
+                .get(&id)
+                .ok_or_else(|| Refusal::ClaimUnknown { id: id.to_string() })?;
+            let last = || {
+                world
+                    .gates
+                    .values()
+                    .rfind(|gate| matches!(&gate.about, About::Claim(of) if *of == id))
+            };
+            // To look at, the last one will do, also when it was answered.
+            let seen = if typed == Typed::Part {
+                last().map(|gate| gate.id.clone())
+            } else {
+                None
+            };
+            return claim.waiting.clone().or(seen).ok_or_else(|| {
+                Trouble::new(
+                    crate::exit::NOT_YOURS,
+                    "gate.none",
+                    format!("{id} waits at no gate"),
+                )
+                .fix("see its state", format!("brain gate status {id}"))
+                .into()
             });
         }
-        let whole = GateId::parse(text);
-        let (world, _) = self.look(&vec![Pick::PendingGates])?;
-        match whole {
-            Some(id) => Ok(id),
-            None => {
-                let id = one_of(text, world.gates.keys().map(GateId::as_str), "open gate", "brain gate list")?;
-                GateId::parse(&id).ok_or_else(|| Refusal::GateUnknown { id }.into())
-            }
+        if let Some(id) = GateId::parse(text) {
+            return Ok(id);
         }
+        let (world, _) = self.look(&vec![Pick::PendingGates])?;
+        let id = one_of(
+            text,
+            world.gates.keys().map(GateId::as_str),
+            "open gate",
+            "brain gate list",
+        )?;
+        if typed == Typed::Whole {
+            return Err(Trouble::usage(format!(
+                "{text:?} is no whole id of a gate: an answer takes no part of one"
+            ))
+            .hint(format!("did you mean {id}?"))
+            .into());
+        }
+        GateId::parse(&id).ok_or_else(|| Refusal::GateUnknown { id }.into())
     }
 
     /// The run that was meant: its id or a part, its plan's name, or the only unfinished one.
@@ -191,16 +291,30 @@ impl Context {
     /// No such run, or several.
     pub fn run_id(&mut self, text: Option<&str>) -> Result<RunId, Failure> {
         let (world, _) = self.look(&vec![Pick::AllRuns])?;
-        let last = |name: &str| world.runs.values().rev().find(|run| run.plan == name).map(|run| run.id.clone());
+        let last = |name: &str| {
+            world
+                .runs
+                .values()
+                .rev()
+                .find(|run| run.plan == name)
+                .map(|run| run.id.clone())
+        };
         match text.filter(|text| !text.is_empty()) {
             None => {
-                let live: Vec<&RunId> = world.runs.values().filter(|run| run.end.is_none()).map(|run| &run.id).collect();
+                let live: Vec<&RunId> = world
+                    .runs
+                    .values()
+                    .filter(|run| run.end.is_none())
+                    .map(|run| &run.id)
+                    .collect();
                 match (live.as_slice(), world.runs.keys().next_back()) {
                     ([one], _) => Ok((*one).clone()),
                     ([], Some(last)) => Ok(last.clone()),
-                    ([], None) => Err(Trouble::new(crate::exit::UNKNOWN, "run.unknown", "there is no run")
-                        .fix("start one", "brain run PLAN --mode swarm")
-                        .into()),
+                    ([], None) => Err(
+                        Trouble::new(crate::exit::UNKNOWN, "run.unknown", "there is no run")
+                            .fix("start one", "brain run PLAN --mode swarm")
+                            .into(),
+                    ),
                     (several, _) => {
                         let ids: Vec<&str> = several.iter().map(|id| id.as_str()).collect();
                         Err(Trouble::usage(format!("several runs are unfinished: {}", ids.join(", "))).into())
@@ -208,11 +322,18 @@ impl Context {
                 }
             }
             Some(text) => {
-                let stem = Path::new(text).file_stem().map(|stem| stem.to_string_lossy().into_owned());
+                let stem = Path::new(text)
+                    .file_stem()
+                    .map(|stem| stem.to_string_lossy().into_owned());
                 if let Some(id) = last(text).or_else(|| stem.as_deref().and_then(last)) {
                     return Ok(id);
                 }
-                let id = one_of(text, world.runs.keys().map(RunId::as_str), "run", "brain run status")?;
+                let id = one_of(
+                    text,
+                    world.runs.keys().map(RunId::as_str),
+                    "run",
+                    "brain run status",
+                )?;
                 RunId::parse(&id).ok_or_else(|| Refusal::RunUnknown { id }.into())
             }
         }
@@ -235,13 +356,29 @@ impl Context {
     }
 }
 
+/// Opens a store in which only what these keys sealed is an answer.
+///
+/// # Errors
+///
+/// The store's fault.
+pub fn open_store(database: &Path, keys: &Keys) -> Result<Trusting<Sqlite>, Fault> {
+    let options = SqliteOptions {
+        clock: crate::clock(),
+        ..SqliteOptions::default()
+    };
+    let keys = keys.clone();
+    let trusts = Box::new(move |gate: &Gate| keys.verify(gate));
+    Ok(Trusting::new(Sqlite::open(database, options)?, trusts))
+}
+
 /// Finds the brain that was named, or the one around the current folder.
 ///
 /// # Errors
 ///
 /// No brain here.
 pub fn find_root(globals: &Globals, cwd: &Path) -> Result<Root, Failure> {
-    let found = match &globals.root {
+    // An empty BRAIN_ROOT names nothing.
+    let found = match globals.root.as_ref().filter(|dir| !dir.as_os_str().is_empty()) {
         Some(dir) => Root::named(dir),
         None => Root::find(cwd),
     };
@@ -250,13 +387,38 @@ pub fn find_root(globals: &Globals, cwd: &Path) -> Result<Root, Failure> {
 
 /// The words for a brain that is not there, or has no store.
 pub fn no_root(error: &RootError) -> Failure {
-    let (code, dir) = match error {
-        RootError::NoBrain(dir) => ("brain.none", dir),
-        RootError::StoreMissing(dir) => ("store.missing", dir),
-        RootError::NoFolder(dir, _) => ("brain.no_folder", dir),
+    let quoted = |dir: &Path| crate::advice::quote(&dir.display().to_string());
+    let trouble = match error {
+        RootError::NoBrain(dir) => {
+            let message = format!(
+                "no brain here: neither {} nor a folder above it holds .brain/",
+                dir.display()
+            );
+            Trouble::new(crate::exit::UNREACHABLE, "brain.none", message).fix("make one", "brain init")
+        }
+        RootError::StoreMissing(dir) => {
+            let message = format!(
+                "the brain at {} has no store: .brain/{} is missing",
+                dir.display(),
+                crate::root::DATABASE
+            );
+            Trouble::new(crate::exit::UNREACHABLE, "store.missing", message)
+                .fix(
+                    "make it again, empty",
+                    format!("brain init --root {}", quoted(dir)),
+                )
+                .hint("`git clean -xdf` takes it away; what the claims were is lost with it")
+        }
+        RootError::NoFolder(dir, error) => {
+            let message = format!(
+                "--root or BRAIN_ROOT names {}, which is no folder: {error}",
+                dir.display()
+            );
+            Trouble::new(crate::exit::USAGE, "brain.no_folder", message)
+                .hint("name the folder that holds .brain/")
+        }
     };
-    let make = format!("brain init --root {}", crate::advice::quote(&dir.display().to_string()));
-    Trouble::new(crate::exit::UNREACHABLE, code, error.to_string()).fix("make the brain", make).into()
+    trouble.into()
 }
 
 /// The words for a path that could not be looked at.
@@ -265,7 +427,31 @@ pub fn bad_path(path: &Path, error: &PlaceError) -> Failure {
         PlaceError::Unreadable(..) => crate::exit::CANNOT_JUDGE,
         PlaceError::Empty | PlaceError::Nul | PlaceError::NotUtf8(_) => crate::exit::USAGE,
     };
-    Trouble::new(exit, "path.bad", format!("{}: {error}", path.display())).into()
+    Trouble::new(
+        exit,
+        "path.bad",
+        format!("{}: {error}", crate::advice::quote(&path.display().to_string())),
+    )
+    .into()
+}
+
+/// The words for a configuration that does not read: its first mistake on the first line, each with its place.
+pub fn bad_config(error: &config::ConfigError) -> Failure {
+    let text = error.to_string();
+    let (first, rest) = text.split_once('\n').unwrap_or((&text, ""));
+    let problem = |it: &config::Problem| {
+        json!({ "file": it.file, "line": it.line, "column": it.column, "excerpt": it.excerpt, "message": it.message,
+                "fix": it.fix })
+    };
+    let problems: Vec<_> = error.problems.iter().map(problem).collect();
+    let more = match problems.len() {
+        0 | 1 => String::new(),
+        many => format!(", the first of {many} mistakes"),
+    };
+    Trouble::new(crate::exit::CONFIG, "config.bad", format!("{first}{more}"))
+        .detail(rest)
+        .facts(json!({ "problems": problems }))
+        .into()
 }
 
 /// Reads the configuration and makes the policy of it.
@@ -274,16 +460,17 @@ pub fn bad_path(path: &Path, error: &PlaceError) -> Failure {
 ///
 /// Every mistake in it.
 pub fn configuration(root: &Root) -> Result<(Config, Policy), Failure> {
-    let bad = |error: config::ConfigError| {
-        Failure::from(Trouble::new(crate::exit::CONFIG, "config.bad", error.to_string()))
-    };
-    let config = Config::load(root.dir()).map_err(bad)?;
-    let policy = config.policy(&root.facts()).map_err(bad)?;
+    let config = Config::load(root.dir()).map_err(|error| bad_config(&error))?;
+    let policy = config.policy(&root.facts()).map_err(|error| bad_config(&error))?;
     Ok((config, policy))
 }
 
 /// The one id that contains this text; an exact one wins.
-fn one_of<'i>(
+///
+/// # Errors
+///
+/// None has it, or several do.
+pub fn one_of<'i>(
     text: &str,
     ids: impl Iterator<Item = &'i str>,
     what: &str,
@@ -295,12 +482,21 @@ fn one_of<'i>(
     }
     match found.as_slice() {
         [one] => Ok((*one).to_owned()),
-        [] => Err(Trouble::new(crate::exit::UNKNOWN, "id.unknown", format!("no {what} has {text:?} in its id"))
-            .fix("list them", list)
-            .into()),
+        [] => Err(Trouble::new(
+            crate::exit::UNKNOWN,
+            "id.unknown",
+            format!("no {what} has {text:?} in its id"),
+        )
+        .fix("list them", list)
+        .into()),
         several => {
             let shown: Vec<&str> = several.iter().copied().take(5).collect();
-            Err(Trouble::usage(format!("{text:?} fits {} ids: {}", several.len(), shown.join(", "))).into())
+            Err(Trouble::usage(format!(
+                "{text:?} fits {} ids: {}",
+                several.len(),
+                shown.join(", ")
+            ))
+            .into())
         }
     }
 }

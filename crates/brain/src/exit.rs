@@ -17,6 +17,8 @@ pub const REPLACED: u8 = 14;
 pub const MEND: u8 = 15;
 /// The plan failed.
 pub const PLAN_FAILED: u8 = 20;
+/// The environment is not ready.
+pub const NOT_READY: u8 = 21;
 /// Could not look: never a pass.
 pub const CANNOT_JUDGE: u8 = 22;
 /// Wrong usage.
@@ -35,7 +37,10 @@ pub const CONFIG: u8 = 78;
 /// Every code with its meaning, for the generated page and `--help`.
 pub const TABLE: &[(&str, &str)] = &[
     ("0", "done, or allowed"),
-    ("1–6", "`preflight check` and `lock` only: 1 scope, 2 lock, 3 breaker, 4 claim or parent, 5 zone, 6 branch; of `lock`, 1 held by someone else, 2 any other refusal"),
+    (
+        "1–6",
+        "`preflight check` and `lock` only: 1 scope, 2 lock, 3 breaker, 4 claim or parent, 5 zone, 6 branch; of `lock`, 1 held by someone else, 2 any other refusal",
+    ),
     ("10", "someone else is there: wait, ask, go elsewhere"),
     ("11", "a human must answer first"),
     ("12", "not yours, or not in this state: change the request"),
@@ -43,6 +48,7 @@ pub const TABLE: &[(&str, &str)] = &[
     ("14", "you were replaced: stop"),
     ("15", "the work does not pass: mend it"),
     ("20", "the plan failed"),
+    ("21", "the environment is not ready"),
     ("22", "could not look: never a pass"),
     ("64", "wrong usage"),
     ("65", "unreadable input"),
@@ -56,9 +62,11 @@ pub const TABLE: &[(&str, &str)] = &[
 pub fn of_refusal(refusal: &Refusal) -> u8 {
     use Refusal as R;
     match refusal {
-        R::ScopeOverlaps { .. } | R::LockHeld { .. } | R::LockClaimed { .. } | R::RunDriven { .. } | R::JobsFull { .. } => {
-            ELSEWHERE
-        }
+        R::ScopeOverlaps { .. }
+        | R::LockHeld { .. }
+        | R::LockClaimed { .. }
+        | R::RunDriven { .. }
+        | R::JobsFull { .. } => ELSEWHERE,
         R::Halted { .. } | R::GatePending { .. } | R::BreakerOpen { .. } => HUMAN_FIRST,
         R::IdTaken { .. }
         | R::NoParent { .. }
@@ -99,9 +107,11 @@ pub fn of_refusal(refusal: &Refusal) -> u8 {
         | R::WroteMeanwhile { .. }
         | R::ReportRejected { .. }
         | R::NoEvidence { .. } => MEND,
-        R::TtlOutOfBounds { .. } | R::TestsHidden { .. } | R::BadText { .. } | R::BadHolder { .. } | R::NotOffered { .. } => {
-            USAGE
-        }
+        R::TtlOutOfBounds { .. }
+        | R::TestsHidden { .. }
+        | R::BadText { .. }
+        | R::BadHolder { .. }
+        | R::NotOffered { .. } => USAGE,
         R::Preflight { check, .. } => check.exit(),
     }
 }
@@ -137,4 +147,3 @@ pub fn fault_code(fault: &Fault) -> &'static str {
         _ => "store.failed",
     }
 }
-

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use store::Fault;
 
 use crate::advice::{self, Advice, quote};
-use crate::{exit, wire};
+use crate::{exit, facts, wire};
 
 /// Why a command did not do what was asked.
 #[derive(Debug)]
@@ -29,8 +29,10 @@ pub struct Trouble {
     pub exit: u8,
     /// The dotted code.
     pub code: &'static str,
-    /// What happened, to what.
+    /// What happened, to what: one line.
     pub message: String,
+    /// More of it for people, on lines of its own; machines have the facts.
+    pub detail: String,
     /// What to do now.
     pub advice: Vec<Advice>,
     /// Facts for machines.
@@ -40,7 +42,14 @@ pub struct Trouble {
 impl Trouble {
     /// A failure in words.
     pub fn new(exit: u8, code: &'static str, message: impl Into<String>) -> Trouble {
-        Trouble { exit, code, message: message.into(), advice: Vec::new(), facts: json!({}) }
+        Trouble {
+            exit,
+            code,
+            message: message.into(),
+            detail: String::new(),
+            advice: Vec::new(),
+            facts: json!({}),
+        }
     }
 
     /// Wrong usage.
@@ -50,18 +59,34 @@ impl Trouble {
 
     /// A file that could not be read or written.
     pub fn io(doing: &str, path: &Path, error: &std::io::Error) -> Trouble {
-        Trouble::new(exit::UNREACHABLE, "io", format!("{doing} {}: {error}", path.display()))
+        Trouble::new(
+            exit::UNREACHABLE,
+            "io",
+            format!("{doing} {}: {error}", path.display()),
+        )
     }
 
     /// Adds the command that mends it.
     pub fn fix(mut self, say: &str, run: impl Into<String>) -> Trouble {
-        self.advice.push(Advice { say: say.to_owned(), run: Some(run.into()) });
+        self.advice.push(Advice {
+            say: say.to_owned(),
+            run: Some(run.into()),
+        });
         self
     }
 
     /// Adds advice without a command.
     pub fn hint(mut self, say: impl Into<String>) -> Trouble {
-        self.advice.push(Advice { say: say.into(), run: None });
+        self.advice.push(Advice {
+            say: say.into(),
+            run: None,
+        });
+        self
+    }
+
+    /// Adds lines for people.
+    pub fn detail(mut self, detail: impl Into<String>) -> Trouble {
+        self.detail = detail.into();
         self
     }
 
@@ -100,6 +125,8 @@ pub struct Shown {
     pub code: &'static str,
     /// What happened.
     pub message: String,
+    /// More of it for people.
+    pub detail: String,
     /// What to do now.
     pub advice: Vec<Advice>,
     /// Facts for machines.
@@ -117,14 +144,16 @@ impl Failure {
                 kind: "fault",
                 code: exit::fault_code(fault),
                 message: fault.to_string(),
+                detail: String::new(),
                 advice: fault_advice(fault),
                 facts: json!({}),
             },
             Failure::Other(it) => Shown {
                 exit: it.exit,
-                kind: if it.exit == exit::BUG { "bug" } else if it.exit < exit::USAGE { "refused" } else { "fault" },
+                kind: kind(it.exit),
                 code: it.code,
                 message: it.message.clone(),
+                detail: it.detail.clone(),
                 advice: it.advice.clone(),
                 facts: it.facts.clone(),
             },
@@ -132,22 +161,59 @@ impl Failure {
     }
 }
 
+/// What cannot be asked for is refused, like what the rules refuse; what the world failed at is a fault.
+fn kind(exit: u8) -> &'static str {
+    match exit {
+        exit::BUG => "bug",
+        exit::UNREACHABLE | exit::BUSY | exit::CONFIG => "fault",
+        _ => "refused",
+    }
+}
+
 fn refused(refusal: &Refusal, exit: u8) -> Shown {
     let (message, advice) = advice::of_refusal(refusal);
-    Shown { exit, kind: "refused", code: refusal.code(), message, advice, facts: wire::facts(refusal) }
+    Shown {
+        exit,
+        kind: "refused",
+        code: refusal.code(),
+        message,
+        detail: String::new(),
+        advice,
+        facts: facts::of_refusal(refusal),
+    }
 }
 
 fn fault_advice(fault: &Fault) -> Vec<Advice> {
-    let one = |say: &str, run: String| vec![Advice { say: say.to_owned(), run: Some(run) }];
-    let hint = |say: &str| vec![Advice { say: say.to_owned(), run: None }];
+    let one = |say: &str, run: String| {
+        vec![Advice {
+            say: say.to_owned(),
+            run: Some(run),
+        }]
+    };
+    let hint = |say: &str| {
+        vec![Advice {
+            say: say.to_owned(),
+            run: None,
+        }]
+    };
     match fault {
         Fault::Missing(path) => {
-            let root = path.parent().and_then(Path::parent).map_or_else(PathBuf::new, Path::to_owned);
-            one("make the store", format!("brain init --root {}", quote(&root.display().to_string())))
+            let root = path
+                .parent()
+                .and_then(Path::parent)
+                .map_or_else(PathBuf::new, Path::to_owned);
+            one(
+                "make the store",
+                format!("brain init --root {}", quote(&root.display().to_string())),
+            )
         }
         Fault::Busy { .. } => hint("run the same command again"),
-        Fault::TooNew { .. } => hint("install the newest brain; this one changes nothing in a store that it does not know"),
-        Fault::Filesystem { .. } => hint("keep `.brain/` on a local disk, or use a shared store: `store: postgres://…` in brain.yml"),
+        Fault::TooNew { .. } => {
+            hint("install the newest brain; this one changes nothing in a store that it does not know")
+        }
+        Fault::Filesystem { .. } => {
+            hint("keep `.brain/` on a local disk, or use a shared store: `store: postgres://…` in brain.yml")
+        }
         Fault::Replaced(_) => hint("run the same command again: it opens the file that is there now"),
         Fault::Disk { .. } => one("look at the disk", "df -h .brain && ls -ld .brain".to_owned()),
         Fault::Damaged { .. } => one("see what can be saved", "brain doctor".to_owned()),
@@ -180,9 +246,10 @@ impl Shown {
         })
     }
 
-    /// The lines for a person, at most ten.
+    /// The lines for a person.
     pub fn lines(&self) -> Vec<String> {
         let mut lines = vec![format!("error: {} [{}]", self.message, self.code)];
+        lines.extend(self.detail.lines().map(str::to_owned));
         for it in self.advice.iter().take(4) {
             lines.push(match &it.run {
                 Some(run) => format!("  {}: {run}", it.say),

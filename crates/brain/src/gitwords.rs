@@ -2,6 +2,7 @@
 
 use git::Kind;
 
+use crate::advice::quote;
 use crate::exit;
 use crate::failure::Trouble;
 
@@ -12,8 +13,14 @@ pub fn trouble(error: &git::Error) -> Trouble {
     match error.kind() {
         Kind::Missing => new(exit::UNREACHABLE, "git.missing", "git is not on PATH".to_owned())
             .hint("install git 2.40 or newer"),
+        Kind::NotARepository if error.stderr().contains("dubious ownership") => new(
+            exit::NOT_YOURS,
+            "git.owner",
+            format!("{at} belongs to another user, and git leaves it alone"),
+        )
+        .fix("tell git that you trust it", format!("git config --global --add safe.directory {}", quote(&at))),
         Kind::NotARepository => new(exit::NOT_YOURS, "git.not_a_repository", format!("{at} is in no git repository"))
-            .fix("make one", format!("git init {at}")),
+            .fix("make one", format!("git init {}", quote(&at))),
         Kind::Locked { path, age } => new(
             exit::BUSY,
             "git.locked",

@@ -20,8 +20,14 @@ pub fn of(cx: &Context) -> Result<Ground, Failure> {
     let this = std::env::current_exe()
         .map_err(|error| Trouble::io("cannot find", std::path::Path::new("this program"), &error))?;
     let config = &cx.config;
-    let with_tests = config.projects.iter().filter_map(|(name, it)| Some((name, it, it.tests.clone()?)));
-    let tests: BTreeMap<_, _> = with_tests.clone().map(|(name, _, tests)| (name.clone(), tests)).collect();
+    let with_tests = config
+        .projects
+        .iter()
+        .filter_map(|(name, it)| Some((name, it, it.tests.clone()?)));
+    let tests: BTreeMap<_, _> = with_tests
+        .clone()
+        .map(|(name, _, tests)| (name.clone(), tests))
+        .collect();
     let by_repo = with_tests.filter_map(|(_, project, tests)| {
         let checkout = Checkout::find(cx.root.dir(), &cx.root.dir().join(&project.path))?;
         Some((checkout.repo, tests))
@@ -29,7 +35,6 @@ pub fn of(cx: &Context) -> Result<Ground, Failure> {
     let settings = Settings {
         tests: config.tests.clone(),
         projects: by_repo.collect(),
-        exit_is_enough: config.exit_is_enough.clone(),
         clean: config.evidence == Evidence::Clean,
         push: config.push,
     };
@@ -43,10 +48,18 @@ pub fn of(cx: &Context) -> Result<Ground, Failure> {
         caller: cx.caller.clone(),
         policy: cx.policy.clone(),
         shim: vec![this.into_os_string(), OsString::from(crate::ATTEMPT)],
-        projects: config.projects.iter().map(|(name, it)| (name.clone(), it.path.clone())).collect(),
+        projects: config
+            .projects
+            .iter()
+            .map(|(name, it)| (name.clone(), it.path.clone()))
+            .collect(),
         tests,
         settings,
-        runners: config.runners.iter().map(|(name, it)| (name.clone(), runner(it))).collect(),
+        runners: config
+            .runners
+            .iter()
+            .map(|(name, it)| (name.clone(), runner(it)))
+            .collect(),
         worktree: config.worktree.clone(),
         runner: config.runner.clone(),
     })

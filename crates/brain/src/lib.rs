@@ -1,20 +1,27 @@
 //! The faces of brain, and what stands between a face and the rules.
 
-#![expect(missing_docs, reason = "a program, not a library: its parts are open to its own tests")]
+#![expect(
+    missing_docs,
+    reason = "a program, not a library: its parts are open to its own tests"
+)]
 
 pub mod advice;
 pub mod attempts;
 pub mod bases;
+pub mod bug;
 pub mod caller;
 pub mod cli;
+pub mod codes;
 pub mod commands;
 pub mod config;
 pub mod context;
 pub mod exit;
+pub mod facts;
 pub mod failure;
 pub mod gitwords;
 pub mod ground;
 pub mod human;
+pub mod manual;
 pub mod out;
 pub mod place;
 pub mod prompt;
@@ -27,7 +34,7 @@ pub mod wire;
 use std::ffi::OsString;
 use std::process::ExitCode;
 
-use clap::Parser;
+use clap::{CommandFactory, FromArgMatches};
 
 use crate::cli::Cli;
 use crate::out::Out;
@@ -38,6 +45,7 @@ pub const ATTEMPT: &str = "__attempt";
 /// Runs one command line.
 pub fn main() -> ExitCode {
     let args: Vec<OsString> = std::env::args_os().skip(1).collect();
+    bug::report_and_exit(cli::asks_for_json(&args));
     if args.first().is_some_and(|word| word == ATTEMPT) {
         return runner::launch::main(args.into_iter().skip(1), runner::launch::unfiltered);
     }
@@ -53,10 +61,16 @@ pub fn main() -> ExitCode {
         let out = Out::new(&globals);
         return finish(out, commands::preflight::check(&globals, &check));
     }
-    let cli = match Cli::try_parse() {
+    let parsed = Cli::command()
+        .color(cli::help_color(&args))
+        .try_get_matches()
+        .and_then(|matches| Cli::from_arg_matches(&matches));
+    let cli = match parsed {
         Ok(cli) => cli,
         Err(error) => return usage(&args, &error),
     };
+    #[cfg(feature = "testkit")]
+    bug::on_purpose();
     finish(Out::new(&cli.globals), commands::carry_out(&cli))
 }
 
@@ -66,15 +80,34 @@ fn finish(out: Out, done: Result<u8, failure::Failure>) -> ExitCode {
 
 /// Wrong usage is 64, and one document where JSON was asked for; help and version are answers.
 fn usage(args: &[OsString], error: &clap::Error) -> ExitCode {
-    use clap::error::ErrorKind;
-    if matches!(error.kind(), ErrorKind::DisplayHelp | ErrorKind::DisplayVersion) {
+    use clap::error::ErrorKind as K;
+    if matches!(error.kind(), K::DisplayHelp | K::DisplayVersion) {
+        // A reader that went away has read enough.
         let _ = error.print();
         return ExitCode::SUCCESS;
     }
-    if args.iter().any(|arg| arg == "--json") {
-        let globals = cli::Globals { json: true, ..Default::default() };
-        let text = error.to_string();
-        let message = text.lines().next().unwrap_or_default().trim_start_matches("error: ").to_owned();
+    if args.is_empty() {
+        // As `cargo` and `gh` do: nothing was asked, so nothing was wrong.
+        let _ = Cli::command().color(cli::help_color(args)).print_help();
+        return ExitCode::SUCCESS;
+    }
+    if cli::asks_for_json(args) {
+        let globals = cli::Globals {
+            json: true,
+            ..Default::default()
+        };
+        let message = match error.kind() {
+            K::DisplayHelpOnMissingArgumentOrSubcommand | K::MissingSubcommand => {
+                "a verb is missing".to_owned()
+            }
+            _ => error
+                .to_string()
+                .lines()
+                .next()
+                .unwrap_or_default()
+                .trim_start_matches("error: ")
+                .to_owned(),
+        };
         let trouble = failure::Trouble::usage(message).hint("see --help");
         return finish(Out::new(&globals), Err(trouble.into()));
     }
@@ -85,7 +118,10 @@ fn usage(args: &[OsString], error: &clap::Error) -> ExitCode {
 /// The clock of this process: the system's, or under `testkit` the one that the test turns.
 pub fn clock() -> store::clock::Clock {
     #[cfg(feature = "testkit")]
-    if let Some(clock) = std::env::var("BRAIN_TEST_CLOCK").ok().and_then(|text| store::clock::Clock::read_from(&text)) {
+    if let Some(clock) = std::env::var("BRAIN_TEST_CLOCK")
+        .ok()
+        .and_then(|text| store::clock::Clock::read_from(&text))
+    {
         return clock;
     }
     store::clock::Clock::System

@@ -2,7 +2,7 @@
 
 use std::io::{IsTerminal, Write};
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::cli::{ColorWhen, Globals};
 use crate::failure::Failure;
@@ -14,22 +14,23 @@ pub struct Out {
     pub json: bool,
     quiet: bool,
     color: bool,
+    color_answers: bool,
 }
 
 impl Out {
     /// Follows the flags and the environment.
     pub fn new(globals: &Globals) -> Out {
-        let set = |name: &str| std::env::var_os(name).is_some_and(|value| !value.is_empty() && value != "0");
-        let color = match globals.color {
+        let wanted = |is_terminal: &dyn Fn() -> bool| match globals.color {
             ColorWhen::Always => true,
             ColorWhen::Never => false,
-            ColorWhen::Auto => {
-                let dumb = std::env::var_os("TERM").is_some_and(|term| term == "dumb");
-                let forced = set("CLICOLOR_FORCE") || set("FORCE_COLOR");
-                !set("NO_COLOR") && (forced || !dumb && std::io::stderr().is_terminal())
-            }
+            ColorWhen::Auto => wants_color(is_terminal),
         };
-        Out { json: globals.json, quiet: globals.quiet, color }
+        Out {
+            json: globals.json,
+            quiet: globals.quiet,
+            color: wanted(&|| std::io::stderr().is_terminal()),
+            color_answers: wanted(&|| std::io::stdout().is_terminal()),
+        }
     }
 
     /// Prints the answer: the document, or the text.
@@ -39,6 +40,33 @@ impl Out {
         } else if !text.as_ref().is_empty() {
             line(text.as_ref().trim_end_matches('\n'));
         }
+    }
+
+    /// Prints an answer that is no plain yes: its document says `ok` only for exit 0.
+    pub fn verdict(&self, exit: u8, fields: Value, text: &[String], empty: &str) -> u8 {
+        if self.json {
+            let mut document = crate::wire::answer(json!({ "exit": exit }));
+            document["ok"] = (exit == 0).into();
+            if let (Value::Object(document), Value::Object(fields)) = (&mut document, fields) {
+                document.extend(fields);
+            }
+            line(&document.to_string());
+        } else if text.is_empty() {
+            self.note(empty);
+        } else {
+            text.iter().for_each(|text| line(text));
+        }
+        exit
+    }
+
+    /// Prints a document that is whole already.
+    pub fn document(&self, document: &Value) {
+        line(&document.to_string());
+    }
+
+    /// Prints a text that is the whole answer, as it is.
+    pub fn text(&self, name: &str, text: &str) {
+        self.answer(json!({ name: text }), text);
     }
 
     /// Prints a document a line, or the text of a list, which says so when it is empty.
@@ -79,10 +107,38 @@ impl Out {
         shown.exit
     }
 
-    /// A text in a colour, where colours are wanted.
+    /// A text for standard error in a colour, where colours are wanted.
     pub fn paint(&self, code: &str, text: &str) -> String {
-        if self.color { format!("\x1b[{code}m{text}\x1b[0m") } else { text.to_owned() }
+        painted(self.color, code, text)
     }
+
+    /// A text for standard output in a colour, where colours are wanted there.
+    pub fn paint_answer(&self, code: &str, text: &str) -> String {
+        painted(self.color_answers, code, text)
+    }
+}
+
+fn painted(color: bool, code: &str, text: &str) -> String {
+    if color {
+        format!("\x1b[{code}m{text}\x1b[0m")
+    } else {
+        text.to_owned()
+    }
+}
+
+/// What the environment says about colours: `NO_COLOR` with anything in it, `CLICOLOR=0`, `CLICOLOR_FORCE`.
+fn wants_color(is_terminal: &dyn Fn() -> bool) -> bool {
+    let var = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty());
+    let forced = |name: &str| var(name).is_some_and(|value| value != "0");
+    if var("NO_COLOR").is_some() {
+        return false;
+    }
+    if forced("CLICOLOR_FORCE") || forced("FORCE_COLOR") {
+        return true;
+    }
+    let off =
+        var("CLICOLOR").is_some_and(|value| value == "0") || var("TERM").is_some_and(|term| term == "dumb");
+    !off && is_terminal()
 }
 
 /// A reader that went away is no failure of the command, which has done its work.

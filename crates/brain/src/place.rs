@@ -280,8 +280,17 @@ impl<'r> Placer<'r> {
 
     fn repo_at(&self, repository: &Repository) -> Option<RepoAt> {
         let checkout = repository.toplevel()?;
-        let home = git::logical(repository.home());
-        let below = home.strip_prefix(self.root.dir()).unwrap_or(Path::new(""));
+        // The one that holds the root is called so wherever it lies: nearly every call ends here.
+        let holds_root = !repository.is_linked_worktree() && self.root.repository() == Some(repository);
+        let below = match holds_root {
+            true => PathBuf::new(),
+            false => {
+                let home = git::logical(repository.home());
+                home.strip_prefix(self.root.dir())
+                    .map(Path::to_owned)
+                    .unwrap_or_default()
+            }
+        };
         Some(RepoAt {
             repo: match below.to_string_lossy() {
                 root if root.is_empty() => ".".to_owned(),

@@ -20,9 +20,19 @@ pub fn has_terminal() -> bool {
 /// When the terminal is gone.
 pub fn choice(gate: &Gate) -> Result<Option<(Choice, String)>, Failure> {
     let gone = |error: std::io::Error| Trouble::io("cannot ask at", std::path::Path::new("/dev/tty"), &error);
-    let tty = File::options().read(true).write(true).open("/dev/tty").map_err(gone)?;
+    let tty = File::options()
+        .read(true)
+        .write(true)
+        .open("/dev/tty")
+        .map_err(gone)?;
     let mut out = &tty;
-    write!(out, "{}\nanswer [{}]: ", show::gate(gate), gate.choices().map(Choice::as_str).join("|")).map_err(gone)?;
+    write!(
+        out,
+        "{}\nanswer [{}]: ",
+        show::gate(gate),
+        gate.choices().map(Choice::as_str).join("|")
+    )
+    .map_err(gone)?;
     let mut line = String::new();
     BufReader::new(&tty).read_line(&mut line).map_err(gone)?;
     let (word, words) = line.trim().split_once(' ').unwrap_or((line.trim(), ""));

@@ -7,13 +7,31 @@ use protocol::facts::gate::Gate;
 use protocol::refusal::Refusal;
 
 use crate::caller::proven;
+use crate::config::{Config, Gates};
 use crate::context::Context;
 use crate::exit;
 use crate::failure::{Failure, Trouble};
 use crate::human::{Demo, HumanError, MacKey, Seal, Signers, sign, typed};
+use crate::root::Root;
 
 /// The variable that names the key with which a human signs.
 const KEY: &str = "BRAIN_SIGNING_KEY";
+
+/// Refuses an agent, before anything else is looked at; a demo answers whoever calls.
+///
+/// # Errors
+///
+/// [`Refusal::NotHuman`].
+pub fn only_humans(cx: &Context, verb: &str) -> Result<(), Failure> {
+    match &cx.caller.nature {
+        Nature::Agent { by } if cx.keys.demo()?.is_none() => Err(Refusal::NotHuman {
+            verb: verb.to_owned(),
+            taken_for: format!("an agent, by {by}"),
+        }
+        .into()),
+        _ => Ok(()),
+    }
+}
 
 /// Lets the caller prove to be a human who wants this; from then on the context calls as one. Gives the seal.
 ///
@@ -21,55 +39,102 @@ const KEY: &str = "BRAIN_SIGNING_KEY";
 ///
 /// [`Refusal::NotHuman`] for an agent, before anything is asked; what kept the proof from being given.
 pub fn prove(cx: &mut Context, verb: &str, shown: &str, answer: &str) -> Result<Seal, Failure> {
-    let (proof, seal) = if let Some(demo) = demo(cx)? {
+    only_humans(cx, verb)?;
+    if let Some(seal) = given_by_test(cx, answer)? {
+        return Ok(seal);
+    }
+    let (proof, seal) = if let Some(demo) = cx.keys.demo()? {
         (Proof::Demo, demo.seal(answer))
-    } else if let Nature::Agent { by } = &cx.caller.nature {
-        let taken_for = format!("an agent, by {by}");
-        return Err(Refusal::NotHuman { verb: verb.to_owned(), taken_for }.into());
     } else if cx.config.gates.signed {
         let seal = sign(answer, &signing_key()).map_err(trouble)?;
-        let proof = signers(cx)?.verify(answer, &seal).map_err(trouble)?.ok_or_else(|| {
+        let proof = cx.keys.signers()?.verify(answer, &seal).map_err(trouble)?.ok_or_else(|| {
             Trouble::new(exit::NOT_YOURS, "gate.not_human", "the signature is of no listed key".to_owned())
                 .hint("add the key to the file that `gates.signers` names, or name another with BRAIN_SIGNING_KEY")
         })?;
         (proof, seal)
     } else {
         let proof = typed(&format!("{shown}\nOnly a human may {verb}.")).map_err(trouble)?;
-        (proof, machine(cx)?.seal(answer))
+        (proof, cx.keys.machine()?.seal(answer))
     };
     cx.caller = proven(cx.caller.clone(), proof);
     Ok(seal)
 }
 
-/// Whether a gate's answer is one: sealed by this machine, by a listed key, or by this demo.
-///
-/// What cannot be looked at does not count.
-pub fn verifies(cx: &Context, gate: &Gate) -> bool {
-    let Some(answer) = &gate.answer else { return false };
-    let Some(seal) = Seal::parse(&answer.mac) else { return false };
-    let text = gate.to_sign(answer.choice, &answer.words, &answer.by.user, &answer.by.host);
-    match &seal {
-        Seal::Mac(_) => !cx.config.gates.signed && machine(cx).is_ok_and(|key| key.verifies(&text, &seal)),
-        Seal::Ssh(_) => signers(cx).is_ok_and(|signers| matches!(signers.verify(&text, &seal), Ok(Some(_)))),
-        Seal::Demo(_) => demo(cx).is_ok_and(|demo| demo.is_some_and(|demo| demo.verifies(&text, &seal))),
+/// The seal of a caller of whom a test says that it is a human, in a brain that asks for no signature.
+#[cfg(feature = "testkit")]
+fn given_by_test(cx: &Context, answer: &str) -> Result<Option<Seal>, Failure> {
+    let human = std::env::var_os("BRAIN_TEST_CALLER").is_some_and(|caller| caller == "human");
+    if human && !cx.config.gates.signed {
+        Ok(Some(cx.keys.machine()?.seal(answer)))
+    } else {
+        Ok(None)
     }
 }
 
-fn machine(cx: &Context) -> Result<MacKey, Failure> {
-    MacKey::open(&MacKey::place().map_err(trouble)?, cx.root.dir()).map_err(trouble)
+#[cfg(not(feature = "testkit"))]
+#[expect(clippy::unnecessary_wraps, reason = "the same shape as under testkit")]
+fn given_by_test(_: &Context, _: &str) -> Result<Option<Seal>, Failure> {
+    Ok(None)
 }
 
-fn demo(cx: &Context) -> Result<Option<Demo>, Failure> {
-    let (root, id) = (cx.root.dir(), cx.config.brain.as_deref().unwrap_or_default());
-    if !Demo::is_claimed(root) { Ok(None) } else { Ok(Demo::open(root, id, &machine(cx)?)) }
+/// The keys whose seals count in one brain: this machine's, the listed ones, a demo's own.
+#[derive(Clone, Debug)]
+pub struct Keys {
+    root: PathBuf,
+    brain: String,
+    gates: Gates,
 }
 
-fn signers(cx: &Context) -> Result<Signers, Failure> {
-    match &cx.config.gates.signers {
-        Some(file) => Ok(Signers::new(cx.root.dir().join(file))),
-        None => Err(Trouble::new(exit::CONFIG, "config.bad", "gates.signed needs gates.signers".to_owned())
+impl Keys {
+    /// The keys of this brain. Opens none of them yet: most commands meet no answer.
+    pub fn of(root: &Root, config: &Config) -> Keys {
+        Keys {
+            root: root.dir().to_owned(),
+            brain: config.brain.clone().unwrap_or_default(),
+            gates: config.gates.clone(),
+        }
+    }
+
+    /// Whether a gate's answer is one. What cannot be looked at does not count.
+    pub fn verify(&self, gate: &Gate) -> bool {
+        let Some(answer) = &gate.answer else { return false };
+        let Some(seal) = Seal::parse(&answer.mac) else {
+            return false;
+        };
+        let text = gate.to_sign(answer.choice, &answer.words, &answer.by.user, &answer.by.host);
+        match &seal {
+            Seal::Mac(_) => !self.gates.signed && self.machine().is_ok_and(|key| key.verifies(&text, &seal)),
+            Seal::Ssh(_) => self
+                .signers()
+                .is_ok_and(|signers| matches!(signers.verify(&text, &seal), Ok(Some(_)))),
+            Seal::Demo(_) => self
+                .demo()
+                .is_ok_and(|demo| demo.is_some_and(|demo| demo.verifies(&text, &seal))),
+        }
+    }
+
+    fn machine(&self) -> Result<MacKey, Failure> {
+        MacKey::open(&MacKey::place().map_err(trouble)?, &self.root).map_err(trouble)
+    }
+
+    fn demo(&self) -> Result<Option<Demo>, Failure> {
+        if !Demo::is_claimed(&self.root) {
+            return Ok(None);
+        }
+        Ok(Demo::open(&self.root, &self.brain, &self.machine()?))
+    }
+
+    fn signers(&self) -> Result<Signers, Failure> {
+        match &self.gates.signers {
+            Some(file) => Ok(Signers::new(self.root.join(file))),
+            None => Err(Trouble::new(
+                exit::CONFIG,
+                "config.bad",
+                "gates.signed needs gates.signers".to_owned(),
+            )
             .hint("name the file that lists the keys: gates: {signed: true, signers: .allowed-signers}")
             .into()),
+        }
     }
 }
 

@@ -11,7 +11,10 @@ use crate::{advice, show, wire};
 
 /// The phases of a run, in the plan's order.
 pub fn phases<'w>(world: &'w World, run: &Run) -> Vec<&'w PhaseRun> {
-    run.phases.iter().filter_map(|phase| phase_of(world, &run.id, phase)).collect()
+    run.phases
+        .iter()
+        .filter_map(|phase| phase_of(world, &run.id, phase))
+        .collect()
 }
 
 /// How a run stands, in a word.
@@ -40,16 +43,26 @@ fn row(world: &World, it: &PhaseRun) -> Row {
     let last = it.last();
     let claim: Option<&Claim> = last.and_then(|attempt| world.claims.get(&attempt.claim));
     let result = claim.and_then(|claim| claim.result.as_ref());
-    let report = result.and_then(|result| result.tests.as_ref()).and_then(|tests| tests.report.as_ref());
-    let took = it.attempts.iter().filter_map(|attempt| attempt.ended_at?.since(attempt.began_at));
+    let report = result
+        .and_then(|result| result.tests.as_ref())
+        .and_then(|tests| tests.report.as_ref());
+    let took = it
+        .attempts
+        .iter()
+        .filter_map(|attempt| attempt.ended_at?.since(attempt.began_at));
     let (standing, outcome) = wire::standing(&it.standing);
     Row {
         phase: it.phase.id.to_string(),
         title: it.phase.title.clone(),
         state: outcome.unwrap_or(standing).to_owned(),
         attempts: it.attempts.len(),
-        took_ms: last.and_then(|attempt| attempt.ended_at).map(|_| took.map(|span| span.as_ms()).sum()),
-        tests: report.map_or_else(|| "–".to_owned(), |report| format!("{}/{}", report.passed, report.total)),
+        took_ms: last
+            .and_then(|attempt| attempt.ended_at)
+            .map(|_| took.map(|span| span.as_ms()).sum()),
+        tests: report.map_or_else(
+            || "–".to_owned(),
+            |report| format!("{}/{}", report.passed, report.total),
+        ),
         files: result.map_or(0, |result| result.files_modified.len()),
         why: last.and_then(|attempt| attempt.why.clone()).unwrap_or_default(),
     }
@@ -65,7 +78,8 @@ fn turned<'w>(world: &'w World, run: &Run) -> Vec<&'w Gate> {
 /// The report as data.
 pub fn document(world: &World, run: &Run) -> Value {
     let phases = phases(world, run);
-    let count = |standing: &dyn Fn(&Standing) -> bool| phases.iter().filter(|it| standing(&it.standing)).count();
+    let count =
+        |standing: &dyn Fn(&Standing) -> bool| phases.iter().filter(|it| standing(&it.standing)).count();
     json!({
         "run": wire::run(run, &phases),
         "end": end_word(run),
@@ -99,8 +113,16 @@ fn landings(run: &Run) -> Vec<String> {
     let done = run.landings.iter().filter(|(_, landing)| landing.done);
     done.map(|(repo, landing)| {
         let branch = landing.target.trim_start_matches("refs/heads/");
-        let repo = if repo == "." { String::new() } else { format!(" of {repo}") };
-        format!("{} is in {branch}{repo} at {}", run.theme, landing.new.get(..7).unwrap_or(&landing.new))
+        let repo = if repo == "." {
+            String::new()
+        } else {
+            format!(" of {repo}")
+        };
+        format!(
+            "{} is in {branch}{repo} at {}",
+            run.theme,
+            landing.new.get(..7).unwrap_or(&landing.new)
+        )
     })
     .collect()
 }
@@ -108,8 +130,16 @@ fn landings(run: &Run) -> Vec<String> {
 fn text(world: &World, run: &Run, rows: &[Row]) -> String {
     let mut lines = vec![format!("{} {}: {}", run.plan, end_word(run), counts(rows))];
     for row in rows {
-        let tries = if row.attempts == 1 { String::new() } else { format!(", {} attempts", row.attempts) };
-        let why = if row.why.is_empty() { String::new() } else { format!("  {}", advice::escaped(&row.why)) };
+        let tries = if row.attempts == 1 {
+            String::new()
+        } else {
+            format!(", {} attempts", row.attempts)
+        };
+        let why = if row.why.is_empty() {
+            String::new()
+        } else {
+            format!("  {}", advice::escaped(&row.why))
+        };
         lines.push(format!(
             "  {:<10} {:<8} {} files, tests {}, {}{tries}  {}{why}",
             row.phase,
@@ -120,7 +150,11 @@ fn text(world: &World, run: &Run, rows: &[Row]) -> String {
             row.title
         ));
     }
-    lines.extend(turned(world, run).iter().map(|gate| format!("  {}", show::gate_line(gate))));
+    lines.extend(
+        turned(world, run)
+            .iter()
+            .map(|gate| format!("  {}", show::gate_line(gate))),
+    );
     lines.extend(landings(run).iter().map(|line| format!("  {line}")));
     if run.end == Some(RunEnd::Finished) {
         if !run.merge {
@@ -164,8 +198,11 @@ fn markdown(world: &World, run: &Run, rows: &[Row]) -> String {
             took(row)
         ));
     }
-    let extra: Vec<String> =
-        turned(world, run).iter().map(|gate| format!("- {}", cell(&show::gate_line(gate)))).chain(landings(run).iter().map(|it| format!("- {it}"))).collect();
+    let extra: Vec<String> = turned(world, run)
+        .iter()
+        .map(|gate| format!("- {}", cell(&show::gate_line(gate))))
+        .chain(landings(run).iter().map(|it| format!("- {it}")))
+        .collect();
     if !extra.is_empty() {
         lines.push(String::new());
         lines.extend(extra);
@@ -175,7 +212,11 @@ fn markdown(world: &World, run: &Run, rows: &[Row]) -> String {
 
 fn html(world: &World, run: &Run, rows: &[Row]) -> String {
     let safe = |text: &str| {
-        advice::escaped(text).replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;")
+        advice::escaped(text)
+            .replace('&', "&amp;")
+            .replace('<', "&lt;")
+            .replace('>', "&gt;")
+            .replace('"', "&quot;")
     };
     let body: String = rows
         .iter()

@@ -26,10 +26,18 @@ pub fn rough(ms: u64) -> String {
     }
 }
 
+/// A number with its noun.
+pub fn counted(number: usize, noun: &str) -> String {
+    format!("{number} {noun}{}", if number == 1 { "" } else { "s" })
+}
+
 /// One claim on a line.
 pub fn claim_line(world: &World, claim: &Claim, now: Instant) -> String {
     let state = world.state(claim, now);
-    let seen = world.leases.get(&Lease::Claim(claim.id.clone())).map(|lease| ago(now, lease.touched));
+    let seen = world
+        .leases
+        .get(&Lease::Claim(claim.id.clone()))
+        .map(|lease| ago(now, lease.touched));
     format!(
         "{:<13} {}  {}  {}  seen {}  {}",
         state.as_str(),
@@ -48,12 +56,29 @@ pub fn claim(world: &World, claim: &Claim, now: Instant) -> String {
         format!("{}  {}", claim.id, held.state),
         format!("  task     {}", escaped(&claim.story_angle)),
         format!("  scope    {}", claim.scope),
-        format!("  type     {} {} {}, tier {}", claim.kind_of.as_str(), claim.satellite_type, claim.satellite_level.as_str(), claim.tier().number()),
-        format!("  agent    {} of {}@{}", escaped(&claim.agent), claim.owner.user, claim.owner.host),
+        format!(
+            "  type     {} {} {}, tier {}",
+            claim.kind_of.as_str(),
+            claim.satellite_type,
+            claim.satellite_level.as_str(),
+            claim.tier().number()
+        ),
+        format!(
+            "  agent    {} of {}@{}",
+            escaped(&claim.agent),
+            claim.owner.user,
+            claim.owner.host
+        ),
         format!("  opened   {}", rfc3339(claim.opened_at.wall)),
     ];
-    let mut add = |label: &str, text: Option<String>| lines.extend(text.map(|text| format!("  {label:<8} {text}")));
-    add("expires", held.expires_at.map(|at| rfc3339(at.wall)));
+    let mut add =
+        |label: &str, text: Option<String>| lines.extend(text.map(|text| format!("  {label:<8} {text}")));
+    add(
+        "expires",
+        held.expires_at
+            .filter(|_| claim.end.is_none())
+            .map(|at| rfc3339(at.wall)),
+    );
     add("parent", claim.parent_satellite.as_ref().map(ToString::to_string));
     add("branch", claim.branch.clone());
     add("theme", claim.theme_branch.clone());
@@ -64,10 +89,17 @@ pub fn claim(world: &World, claim: &Claim, now: Instant) -> String {
     add("paused", (!pauses.is_empty()).then(|| pauses.join(", ")));
     if let Some(result) = &claim.result {
         add("result", Some(result.status.as_str().to_owned()));
-        add("files", Some(result.files_modified.join(" ")));
-        add("commit", Some(result.commit.values().cloned().collect::<Vec<_>>().join(" ")));
+        let some = |text: String| (!text.is_empty()).then_some(text);
+        add("files", some(result.files_modified.join(" ")));
+        add(
+            "commit",
+            some(result.commit.values().cloned().collect::<Vec<_>>().join(" ")),
+        );
         let tests = result.tests.as_ref().and_then(|tests| tests.report.as_ref());
-        add("tested", tests.map(|it| format!("{}/{} passed, {} skipped", it.passed, it.total, it.skipped)));
+        add(
+            "tested",
+            tests.map(|it| format!("{}/{} passed, {} skipped", it.passed, it.total, it.skipped)),
+        );
         for note in &result.notes {
             add("note", Some(escaped(note)));
         }
@@ -90,7 +122,12 @@ pub fn gate_line(gate: &Gate) -> String {
         None if gate.withdrawn_at.is_some() => "withdrawn".to_owned(),
         None => "open".to_owned(),
     };
-    format!("{}  {state}  {}  {about}  {}", gate.id, gate.kind, escaped(&gate.why))
+    format!(
+        "{}  {state}  {}  {about}  {}",
+        gate.id,
+        gate.kind,
+        escaped(&gate.why)
+    )
 }
 
 /// A gate as a human sees it: what brain knows stands apart from what the asker wrote.
@@ -102,8 +139,16 @@ pub fn gate(gate: &Gate) -> String {
     for (label, text) in &gate.known {
         lines.push(format!("   {label:<9}: {}", escaped(text)));
     }
-    let by = gate.by.claim.as_ref().map_or_else(|| gate.by.user.clone(), ToString::to_string);
-    lines.push(format!("   Asked by : {by} ({}), {}", gate.by.nature, rfc3339(gate.asked_at.wall)));
+    let by = gate
+        .by
+        .claim
+        .as_ref()
+        .map_or_else(|| gate.by.user.clone(), ToString::to_string);
+    lines.push(format!(
+        "   Asked by : {by} ({}), {}",
+        gate.by.nature,
+        rfc3339(gate.asked_at.wall)
+    ));
     lines.push(format!("   They say : “{}”", escaped(&gate.why)));
     let options: Vec<String> = gate
         .choices()
@@ -127,10 +172,20 @@ pub fn gate(gate: &Gate) -> String {
             answer.by.user,
             answer.by.host,
             rfc3339(answer.at.wall),
-            if answer.words.is_empty() { String::new() } else { format!(": {}", escaped(&answer.words)) },
+            if answer.words.is_empty() {
+                String::new()
+            } else {
+                format!(": {}", escaped(&answer.words))
+            },
         )),
     }
     lines.join("\n")
+}
+
+/// Whether the session to which a signal is addressed ended without reading it.
+pub fn is_orphan(world: &World, signal: &Signal) -> bool {
+    let ended = |id| world.claims.get(id).is_some_and(Claim::is_terminal);
+    signal.orphan || matches!(&signal.to, Address::Session(id) if ended(id))
 }
 
 /// One signal on a line: who says what to whom, marked as data.
@@ -145,6 +200,17 @@ pub fn signal_line(world: &World, signal: &Signal) -> String {
         Address::Human => "human".to_owned(),
     };
     let delivered = world.leases.contains_key(&Lease::Delivery(signal.id.clone()));
-    let state = if signal.orphan { "orphan" } else if delivered { "delivered" } else { "pending" };
-    format!("{}  {state}  {}  {from} → {to}  “{}”", signal.id, signal.kind, escaped(&signal.summary))
+    let state = if is_orphan(world, signal) {
+        "orphan"
+    } else if delivered {
+        "delivered"
+    } else {
+        "pending"
+    };
+    format!(
+        "{}  {state}  {}  {from} → {to}  “{}”",
+        signal.id,
+        signal.kind,
+        escaped(&signal.summary)
+    )
 }

@@ -1,13 +1,16 @@
 //! JSON for the outside, written by hand: rule types never leave as they are stored.
 
+use std::collections::BTreeMap;
+
 use protocol::event::Entry;
-use protocol::facts::claim::{Claim, ClaimResult, End, Evidence, FailedBy, Fence, Owner};
+use protocol::facts::caller::Proof;
+use protocol::facts::claim::{Claim, ClaimResult, End, Evidence, EvidenceSource, FailedBy, Fence, Owner};
 use protocol::facts::gate::{About, Gate};
 use protocol::facts::lock::Lock;
-use protocol::facts::run::{PhaseRun, Run, Standing};
+use protocol::facts::run::{Exit, PhaseRun, Run, Standing};
 use protocol::facts::signal::{Address, Sender, Signal};
 use protocol::facts::time::{Instant, rfc3339};
-use protocol::refusal::{Detail, Held, Refusal};
+use protocol::refusal::Held;
 use protocol::world::{Lease, World};
 use serde_json::{Map, Value, json};
 
@@ -30,7 +33,8 @@ pub fn time(instant: Instant) -> Value {
     rfc3339(instant.wall).into()
 }
 
-fn owner(owner: &Owner) -> Value {
+/// Whose something is, with its process: the reader is on this machine.
+pub fn owner(owner: &Owner) -> Value {
     json!({
         "user": owner.user,
         "host": owner.host,
@@ -58,7 +62,8 @@ pub fn claim(world: &World, claim: &Claim, now: Instant) -> Value {
             (repo.clone(), json!({ "commit": base.commit, "branch": base.branch, "checkout": base.checkout, "dirty": dirty }))
         })
         .collect();
-    let triggers = |list: &[protocol::facts::trigger::Trigger]| list.iter().map(ToString::to_string).collect::<Vec<_>>();
+    let triggers =
+        |list: &[protocol::facts::trigger::Trigger]| list.iter().map(ToString::to_string).collect::<Vec<_>>();
     json!({
         "sess_id": claim.id.as_str(),
         "type": claim.kind_of.as_str(),
@@ -71,7 +76,7 @@ pub fn claim(world: &World, claim: &Claim, now: Instant) -> Value {
         "seen_at": held.seen_at.map(time),
         "expires_at": held.expires_at.map(time),
         "closed_at": closed_at,
-        "ttl_ms": claim.ttl.as_ms(),
+        "ttl": claim.ttl.to_string(),
         "story_angle": claim.story_angle,
         "satellite_type": claim.satellite_type.as_str(),
         "satellite_level": claim.satellite_level.as_str(),
@@ -116,12 +121,21 @@ pub fn result(result: &ClaimResult) -> Value {
     json!({
         "status": result.status.as_str(),
         "files_modified": result.files_modified,
-        "commit": result.commit,
+        "commit": commit(&result.commit),
         "tests": result.tests.as_ref().map(evidence),
         "children": result.children.iter().map(|id| id.as_str()).collect::<Vec<_>>(),
         "signal_id": result.signal_id.as_ref().map(|id| id.as_str()),
         "notes": result.notes,
     })
+}
+
+/// The commit of a close; a map by repository when there are several.
+fn commit(commits: &BTreeMap<String, String>) -> Value {
+    match commits.len() {
+        0 => Value::Null,
+        1 => json!(commits.values().next()),
+        _ => json!(commits),
+    }
 }
 
 /// A test run.
@@ -136,7 +150,10 @@ pub fn evidence(evidence: &Evidence) -> Value {
         "failed": report.map(|it| it.failed),
         "skipped": report.map(|it| it.skipped),
         "failures": report.map(|it| it.failures.clone()),
-        "source": evidence.source,
+        "source": match evidence.source {
+            EvidenceSource::Run => "run",
+            EvidenceSource::File => "file",
+        },
         "took_ms": evidence.took_ms,
         "foreign": evidence.foreign,
         "artifacts": evidence.artifacts,
@@ -167,7 +184,7 @@ pub fn gate(gate: &Gate) -> Value {
         json!({
             "choice": answer.choice.as_str(),
             "words": answer.words,
-            "by": { "user": answer.by.user, "host": answer.by.host, "proof": answer.by.proof },
+            "by": { "user": answer.by.user, "host": answer.by.host, "proof": answer.by.proof.as_ref().map(proof) },
             "at": time(answer.at),
         })
     });
@@ -188,9 +205,20 @@ pub fn gate(gate: &Gate) -> Value {
     })
 }
 
+fn proof(proof: &Proof) -> Value {
+    match proof {
+        Proof::Typed { terminal } => json!({ "typed": terminal }),
+        Proof::Signed { signer } => json!({ "signed": signer }),
+        Proof::Demo => json!({ "demo": true }),
+    }
+}
+
 /// A signal, with the names of section 10.
 pub fn signal(world: &World, signal: &Signal) -> Value {
-    let delivered = world.leases.get(&Lease::Delivery(signal.id.clone())).map(|lease| lease.touched);
+    let delivered = world
+        .leases
+        .get(&Lease::Delivery(signal.id.clone()))
+        .map(|lease| lease.touched);
     let state = match (signal.acked_at, delivered) {
         (Some(_), _) => "acked",
         (None, Some(_)) => "delivered",
@@ -213,7 +241,7 @@ pub fn signal(world: &World, signal: &Signal) -> Value {
         "scope": signal.scope,
         "summary": signal.summary,
         "state": state,
-        "orphan": signal.orphan,
+        "orphan": crate::show::is_orphan(world, signal),
         "created_at": time(signal.created_at),
         "delivered_at": delivered.map(time),
         "acked_at": signal.acked_at.map(time),
@@ -236,7 +264,7 @@ pub fn entry(entry: &Entry) -> Value {
                    "claim": entry.actor.claim.as_ref().map(|id| id.as_str()) },
         "event": name,
         "claim": entry.event.claim().map(|id| id.as_str()),
-        "data": without_private(data),
+        "data": outside(without_private(data)),
     })
 }
 
@@ -262,7 +290,7 @@ pub fn run(run: &Run, phases: &[&PhaseRun]) -> Value {
         "theme": run.theme,
         "jobs": run.jobs,
         "started_at": time(run.started_at),
-        "end": run.end,
+        "end": run.end.map(|_| crate::report::end_word(run)),
         "ended_at": run.ended_at.map(time),
         "phases": phases.iter().map(|it| phase(it)).collect::<Vec<_>>(),
     })
@@ -280,7 +308,7 @@ pub fn phase(it: &PhaseRun) -> Value {
                 "claim": attempt.claim.as_str(),
                 "began_at": time(attempt.began_at),
                 "ended_at": attempt.ended_at.map(time),
-                "exit": attempt.exit,
+                "exit": attempt.exit.as_ref().map(exit),
                 "outcome": attempt.outcome.map(|it| it.as_str()),
                 "why": attempt.why,
             })
@@ -297,6 +325,19 @@ pub fn phase(it: &PhaseRun) -> Value {
         "waiting": it.waiting.as_ref().map(|gate| gate.as_str()),
         "attempts": attempts,
     })
+}
+
+/// How the process of an attempt ended.
+fn exit(exit: &Exit) -> Value {
+    match exit {
+        Exit::Status(status) => json!({ "status": status }),
+        Exit::Interrupt(number) => json!({ "interrupt": number }),
+        Exit::TimedOut => json!("timed_out"),
+        Exit::Idle => json!("idle"),
+        Exit::TooMuchOutput => json!("too_much_output"),
+        Exit::Vanished => json!("vanished"),
+        Exit::NotStarted(why) => json!({ "not_started": why }),
+    }
 }
 
 /// The word for where a phase stands, and its outcome.
@@ -326,49 +367,15 @@ pub fn held(held: &Held) -> Value {
     })
 }
 
-/// The facts of a refusal, without its code and words.
-pub fn facts(refusal: &Refusal) -> Value {
-    match refusal {
-        Refusal::ScopeOverlaps { wanted, held: it, stale_with_children } => {
-            json!({ "wanted": wanted.to_strings(), "held": held(it), "stale_with_children": stale_with_children })
-        }
-        Refusal::LockClaimed { path, held: it } => json!({ "path": path.as_str(), "held": held(it) }),
-        Refusal::LockHeld { path, by, locked, owner: of, taken_at, expires_at } => json!({
-            "path": path.as_str(), "by": by.as_str(), "locked": locked.as_str(), "owner": owner(of),
-            "taken_at": time(*taken_at), "expires_at": expires_at.map(time),
-        }),
-        Refusal::Preflight { detail, .. } => detail_facts(detail),
-        other => inner(serde_json::to_value(other).unwrap_or_default()),
-    }
-}
-
-/// The facts of a preflight's refusal.
-pub fn detail_facts(detail: &Detail) -> Value {
-    match detail {
-        Detail::Claimed { held: it } => json!({ "held": held(it) }),
-        Detail::LockHeld { by, locked, owner: of, expires_at } => json!({
-            "by": by.as_str(), "locked": locked.as_str(), "owner": owner(of), "expires_at": expires_at.map(time),
-        }),
-        other => inner(serde_json::to_value(other).unwrap_or_default()),
-    }
-}
-
-/// The fields of an enum's variant, with instants as RFC 3339 and without processes.
-fn inner(value: Value) -> Value {
-    match value {
-        Value::Object(map) => map.into_iter().next().map_or(Value::Null, |(_, fields)| outside(fields)),
-        _ => json!({}),
-    }
-}
-
+/// Stored instants as RFC 3339.
 fn outside(value: Value) -> Value {
     match value {
-        Value::Object(map) if map.len() == 3 && map.contains_key("era") && map.contains_key("tick") => {
-            map.get("wall").and_then(Value::as_i64).map_or(Value::Null, |wall| rfc3339(wall).into())
-        }
+        Value::Object(map) if map.len() == 3 && map.contains_key("era") && map.contains_key("tick") => map
+            .get("wall")
+            .and_then(Value::as_i64)
+            .map_or(Value::Null, |wall| rfc3339(wall).into()),
         Value::Object(map) => Value::Object(
             map.into_iter()
-                .filter(|(key, _)| key != "process")
                 .map(|(key, value)| (key, outside(value)))
                 .collect(),
         ),

@@ -5,8 +5,8 @@ use crate::door::Door;
 use crate::reflog::{Made, Reflog};
 use crate::status::{Entry, Side, Status, side};
 use crate::{Blob, Error, Fingerprint, Kind, Oid, SESSION_TRAILER};
-use std::collections::BTreeMap;
 use std::collections::btree_map::Entry as Slot;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 /// What was noted of one checkout when a claim was opened.
@@ -31,6 +31,8 @@ pub struct Audit {
     pub commits: Vec<Committed>,
     /// One for each path, sorted; both sides of a rename have one.
     pub changes: Vec<Change>,
+    /// What git ignores, as [`Door::status_with_ignored`] lists it: none of it is among the changes.
+    pub ignored: Vec<PathBuf>,
 }
 
 /// A commit that came since the opening.
@@ -146,8 +148,7 @@ impl Door {
     /// Compares the checkout with what was noted at the opening. Protocol, section 11.1.
     ///
     /// Starts git once when no commit was made and nothing was dirty at the opening; once more to hash
-    /// what was, and three times more when the head has moved. Ignored files are not audited
-    /// ([`Door::ignored`]).
+    /// what was, and three times more when the head has moved. Ignored files are listed and not audited.
     ///
     /// # Errors
     ///
@@ -156,7 +157,7 @@ impl Door {
     /// cannot tell, [`Kind::UnbornHead`] when there was a commit and now is none: what cannot be compared
     /// is never "no changes".
     pub fn audit(&self, opening: &Opening) -> Result<Audit, Error> {
-        let status = self.status()?;
+        let (status, ignored) = self.status_with_ignored()?;
         let mut changes = Changes::default();
         let mut commits = Vec::new();
         match (&opening.commit, &status.head) {
@@ -200,7 +201,51 @@ impl Door {
             upstream,
             commits,
             changes: changes.0.into_values().collect(),
+            ignored,
         })
+    }
+
+    /// Tells whether a commit has this parent alone and differs from it in these paths, no less and no more:
+    /// then nothing but it has come between two looks at the checkout.
+    ///
+    /// # Errors
+    ///
+    /// Whatever keeps git from answering.
+    pub fn is_only(&self, commit: &Oid, parent: Option<&Oid>, paths: &[PathBuf]) -> Result<bool, Error> {
+        const DOING: &str = "reading a commit";
+        let git = self
+            .git(DOING)
+            .args([
+                "log",
+                "-1",
+                "-z",
+                "--raw",
+                "-c",
+                "--root",
+                "--no-renames",
+                "--no-abbrev",
+            ])
+            .args([
+                "--no-show-signature",
+                "--no-ext-diff",
+                "--no-textconv",
+                "--ignore-submodules=none",
+            ]);
+        let out = git
+            .args(["--format=tformat:%P%x00", commit.as_str(), "--"])
+            .run()?;
+        let mut tokens = split_nul(&out);
+        let parents = tokens.next().ok_or_else(|| self.garbled(DOING))?;
+        if parents != parent.map(Oid::as_str).unwrap_or_default().as_bytes() {
+            return Ok(false);
+        }
+        let mut differ = BTreeSet::new();
+        while let Some(token) = tokens.next() {
+            if token.strip_prefix(b"\n").unwrap_or(token).starts_with(b":") {
+                differ.insert(to_path(tokens.next().ok_or_else(|| self.garbled(DOING))?));
+            }
+        }
+        Ok(differ.iter().eq(&paths.iter().cloned().collect::<BTreeSet<_>>()))
     }
 
     fn check_history(&self, base: &Oid, head: &Oid) -> Result<(), Error> {

@@ -47,7 +47,10 @@ impl Door {
                 std::fs::remove_dir_all(at).map_err(|e| Error::io(DOING, at, e))?;
             }
         }
-        self.git(DOING).on_shared_dir().args(["worktree", "prune"]).output()?;
+        self.git(DOING)
+            .on_shared_dir()
+            .args(["worktree", "prune"])
+            .output()?;
         Ok(())
     }
 }

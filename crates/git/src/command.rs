@@ -3,6 +3,7 @@
 use crate::door::Door;
 use crate::{Error, Kind};
 use std::ffi::OsStr;
+use std::fs::{File, TryLockError};
 use std::io::{self, Write};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
@@ -43,6 +44,34 @@ pub(crate) struct Git<'d> {
     doing: &'static str,
     command: Command,
     input: Option<Vec<u8>>,
+}
+
+impl Door {
+    /// Begins a call of git through this door.
+    pub(crate) fn git(&self, doing: &'static str) -> Git<'_> {
+        Git::new(self, doing)
+    }
+
+    /// Takes the turn to write this checkout's index, until the file is dropped or the process dies.
+    ///
+    /// `git commit <paths>` reads the index before it locks it: of two at once, one would drop what the
+    /// other has just written. Strangers' commits are not held up by this; ours wait for each other.
+    pub(crate) fn take_turn(&self, doing: &'static str) -> Result<File, Error> {
+        let path = self.repository().git_dir().join("brain-turn");
+        let open = File::options().create(true).append(true).open(&path);
+        let file = open.map_err(|e| Error::io(doing, &path, e))?;
+        let deadline = Instant::now() + self.patience();
+        loop {
+            match file.try_lock() {
+                Ok(()) => return Ok(file),
+                Err(TryLockError::WouldBlock) if Instant::now() < deadline => pause(),
+                Err(TryLockError::WouldBlock) => {
+                    return Err(self.error(doing, Kind::Locked { path, age: None }));
+                }
+                Err(TryLockError::Error(e)) => return Err(Error::io(doing, &path, e)),
+            }
+        }
+    }
 }
 
 impl<'d> Git<'d> {
@@ -179,17 +208,38 @@ impl<'d> Git<'d> {
     }
 
     fn spawn_error(&self, e: io::Error) -> Error {
-        let folder_is_there = self.door.repository().folder().is_dir();
-        match e.kind() {
-            io::ErrorKind::NotFound if folder_is_there => self.error(Kind::Missing),
-            io::ErrorKind::NotFound => self.error(Kind::NotARepository),
-            _ => self.error(Kind::Io(e)),
-        }
+        unstarted(self.doing, self.door.repository().folder(), e)
     }
 
     fn error(&self, kind: Kind) -> Error {
         Error::new(self.doing, self.door.repository().folder(), kind)
     }
+}
+
+/// A git that is asked about itself and its user, in whatever folder.
+pub(crate) fn bare(folder: &Path) -> Command {
+    let mut command = Command::new("git");
+    for (name, _) in std::env::vars_os() {
+        let text = name.to_string_lossy();
+        if text.starts_with("GIT_") && !KEPT.contains(&&*text) && !KEPT_FOR_USER.contains(&&*text) {
+            command.env_remove(&name);
+        }
+    }
+    command
+        .env("LC_ALL", "C")
+        .stdin(Stdio::null())
+        .current_dir(folder);
+    command
+}
+
+/// Names what kept git from starting.
+pub(crate) fn unstarted(doing: &'static str, folder: &Path, e: io::Error) -> Error {
+    let kind = match e.kind() {
+        io::ErrorKind::NotFound if folder.is_dir() => Kind::Missing,
+        io::ErrorKind::NotFound => Kind::NotARepository,
+        _ => Kind::Io(e),
+    };
+    Error::new(doing, folder, kind)
 }
 
 /// Names a failure by what git said.

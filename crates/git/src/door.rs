@@ -1,18 +1,17 @@
 //! How git is started: as the user would, or as the coordinator must.
 
-use crate::command::Git;
 use crate::config::{Config, quote};
-use crate::{Error, Head, Kind, Oid, Repository};
+use crate::{Error, Kind, Repository};
 use std::collections::hash_map::DefaultHasher;
 use std::ffi::OsString;
-use std::fs::{self, File, TryLockError};
+use std::fs::{self};
 use std::hash::{Hash, Hasher};
 use std::io;
 use std::os::unix::fs::{DirBuilderExt, symlink};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 /// How long a foreign lock is waited for, when nobody says otherwise.
 const PATIENCE: Duration = Duration::from_secs(5);
@@ -119,81 +118,6 @@ impl Door {
         self.private.is_some()
     }
 
-    /// Returns where the checkout stands; starts git only when files cannot tell.
-    ///
-    /// # Errors
-    ///
-    /// Whatever keeps git from answering.
-    pub fn head(&self) -> Result<Head, Error> {
-        if let Some(head) = self.repository.head_from_files() {
-            return Ok(head);
-        }
-        const DOING: &str = "reading HEAD";
-        let output = self.git(DOING).args(["symbolic-ref", "-q", "HEAD"]).output()?;
-        let oid = self.resolve("HEAD")?;
-        let name = String::from_utf8_lossy(&output.stdout).trim_end().to_owned();
-        match (output.status.success(), oid) {
-            (true, Some(at)) => Ok(Head::Branch {
-                name: short(&name),
-                at,
-            }),
-            (true, None) => Ok(Head::Unborn { name: short(&name) }),
-            (false, Some(at)) => Ok(Head::Detached(at)),
-            (false, None) => Err(self
-                .error(DOING, Kind::NotARepository)
-                .with_stderr(&output.stderr)),
-        }
-    }
-
-    /// Returns the commit that a name stands for; `None` when it stands for none.
-    ///
-    /// # Errors
-    ///
-    /// [`Kind::BadName`] for a name that git would take as an option.
-    pub fn resolve(&self, name: &str) -> Result<Option<Oid>, Error> {
-        const DOING: &str = "resolving a name";
-        if let Ok(Some(oid)) = self.repository.ref_from_files(name) {
-            return Ok(Some(oid));
-        }
-        if name.starts_with('-') || name.contains('\0') {
-            return Err(self.error(
-                DOING,
-                Kind::BadName {
-                    name: name.to_owned(),
-                },
-            ));
-        }
-        let name = format!("{name}^{{commit}}");
-        let output = self
-            .git(DOING)
-            .args(["rev-parse", "--verify", "--quiet", &name])
-            .output()?;
-        match output.status.code() {
-            Some(0) => Oid::from_bytes(&output.stdout)
-                .map(Some)
-                .ok_or_else(|| self.garbled(DOING)),
-            Some(1) => Ok(None),
-            _ if output.stderr.is_empty() => Ok(None),
-            _ => Err(crate::command::failure(DOING, self.repository.folder(), &output)),
-        }
-    }
-
-    /// Tells whether nobody has stashed anything: the stash is one for all worktrees.
-    ///
-    /// # Errors
-    ///
-    /// Whatever keeps git from answering, where files cannot tell.
-    pub fn stash_is_empty(&self) -> Result<bool, Error> {
-        match self.repository.ref_from_files("refs/stash") {
-            Ok(found) => Ok(found.is_none()),
-            Err(_) => self.resolve("refs/stash").map(|found| found.is_none()),
-        }
-    }
-
-    pub(crate) fn git(&self, doing: &'static str) -> Git<'_> {
-        Git::new(self, doing)
-    }
-
     pub(crate) fn error(&self, doing: &'static str, kind: Kind) -> Error {
         Error::new(doing, self.repository.folder(), kind)
     }
@@ -228,27 +152,6 @@ impl Door {
         folder.join(format!("brain-{name}-{}-{count}", std::process::id()))
     }
 
-    /// Takes the turn to write this checkout's index, until the file is dropped or the process dies.
-    ///
-    /// `git commit <paths>` reads the index before it locks it: of two at once, one would drop what the
-    /// other has just written. Strangers' commits are not held up by this; ours wait for each other.
-    pub(crate) fn take_turn(&self, doing: &'static str) -> Result<File, Error> {
-        let path = self.repository.git_dir().join("brain-turn");
-        let open = File::options().create(true).append(true).open(&path);
-        let file = open.map_err(|e| Error::io(doing, &path, e))?;
-        let deadline = Instant::now() + self.patience;
-        loop {
-            match file.try_lock() {
-                Ok(()) => return Ok(file),
-                Err(TryLockError::WouldBlock) if Instant::now() < deadline => crate::command::pause(),
-                Err(TryLockError::WouldBlock) => {
-                    return Err(self.error(doing, Kind::Locked { path, age: None }));
-                }
-                Err(TryLockError::Error(e)) => return Err(Error::io(doing, &path, e)),
-            }
-        }
-    }
-
     /// Points git at the checkout.
     pub(crate) fn prepare(&self, command: &mut Command) {
         match (&self.private, self.repository.toplevel()) {
@@ -269,10 +172,6 @@ impl Door {
             (None, Some(_)) => {}
         }
     }
-}
-
-fn short(name: &str) -> String {
-    name.strip_prefix("refs/heads/").unwrap_or(name).to_owned()
 }
 
 /// Makes the coordinator's git directory, or brings it up to date.

@@ -29,8 +29,8 @@ impl<'d> Scratch<'d> {
             door,
             file: door.scratch("index"),
         };
-        match fs::copy(door.index_file(), &scratch.file) {
-            Ok(_) => {}
+        match copy_with_time(&door.index_file(), &scratch.file) {
+            Ok(()) => {}
             Err(e) if e.kind() == io::ErrorKind::NotFound => {}
             Err(e) => return Err(Error::io(doing, &scratch.file, e)),
         }
@@ -60,6 +60,14 @@ impl<'d> Scratch<'d> {
             .run()?;
         Oid::from_bytes(&out).ok_or_else(|| self.door.garbled(doing))
     }
+}
+
+/// Copies an index with its time: what was written within one second of it is looked at again by git, and a
+/// copy that seems younger would hide such a change.
+fn copy_with_time(from: &Path, to: &Path) -> io::Result<()> {
+    let written = fs::metadata(from)?.modified()?;
+    fs::copy(from, to)?;
+    fs::File::options().write(true).open(to)?.set_modified(written)
 }
 
 /// Takes paths over from the files into an index. These are paths and no patterns: a name is only itself.

@@ -17,10 +17,12 @@ impl Repository {
     pub fn init(folder: &Path, branch: &str, settings: &[(&str, &str)]) -> Result<Repository, Error> {
         const DOING: &str = "making a repository";
         let mut init = Command::new("git");
-        for (name, _) in std::env::vars_os().filter(|(name, _)| name.as_encoded_bytes().starts_with(b"GIT_")) {
+        for (name, _) in std::env::vars_os().filter(|(name, _)| name.as_encoded_bytes().starts_with(b"GIT_"))
+        {
             init.env_remove(name);
         }
-        init.args(["init", "--quiet", "--initial-branch", branch]).current_dir(folder);
+        init.args(["init", "--quiet", "--initial-branch", branch])
+            .current_dir(folder);
         let output = init.output().map_err(|error| match error.kind() {
             io::ErrorKind::NotFound => Error::new(DOING, folder, Kind::Missing),
             _ => Error::io(DOING, folder, error),

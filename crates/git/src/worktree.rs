@@ -194,12 +194,18 @@ impl Door {
         let full = self.branch_ref(branch)?;
         let git = || self.git(DOING).on_shared_dir();
         // Each step is for another moment at which the maker may have died; what is not there is fine.
-        let _ = git().args(["worktree", "remove", "--force", "--force", "--"]).arg(at).output();
+        let _ = git()
+            .args(["worktree", "remove", "--force", "--force", "--"])
+            .arg(at)
+            .output();
         if at.symlink_metadata().is_ok() {
             fs::remove_dir_all(at).map_err(|e| Error::io(DOING, at, e))?;
         }
         let _ = git().args(["worktree", "prune", "--expire", "now"]).output();
-        let _ = self.git(DOING).args(["update-ref", "-d", &full, commit.as_str()]).output();
+        let _ = self
+            .git(DOING)
+            .args(["update-ref", "-d", &full, commit.as_str()])
+            .output();
         Ok(())
     }
 

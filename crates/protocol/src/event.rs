@@ -143,11 +143,7 @@ pub enum Event {
         /// What it delivered.
         result: ClaimResult,
     },
-    /// A close was given up; the claim is open as before.
-    CloseDropped {
-        /// The claim.
-        id: SessId,
-    },
+
     /// A lock was taken or renewed.
     LockTaken(Lock),
     /// A lock ended.
@@ -354,8 +350,7 @@ impl Event {
             | Event::EvidenceTaken { id, .. }
             | Event::CloseCommitted { id, .. }
             | Event::CloseLanded { id, .. }
-            | Event::ClaimClosed { id, .. }
-            | Event::CloseDropped { id } => Some(id),
+            | Event::ClaimClosed { id, .. } => Some(id),
             Event::LockTaken(Lock {
                 holder: Holder::Claim(id),
                 ..

@@ -113,7 +113,6 @@ impl World {
                     self.changed.insert(Fact::Green(key));
                 }
             }
-            Event::CloseDropped { id } => self.claim(id, |claim| claim.closing = None),
 
             Event::LockTaken(lock) => {
                 let key = lock.path.key().to_owned();

@@ -7,8 +7,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::event::{Entry, Seq};
 use crate::facts::caller::Caller;
-use crate::facts::claim::{Claim, End, Fence, Pauser, State, Suspension};
-use crate::facts::gate::Gate;
+use crate::facts::claim::{Claim, End, Fence, Pauser, Right, State, Suspension};
+use crate::facts::gate::{About, Choice, Gate, GateKind};
 use crate::facts::id::{GateId, RunId, SessId, SigId};
 use crate::facts::lock::{Holder, Lock};
 use crate::facts::path::LogicalPath;
@@ -300,6 +300,63 @@ impl World {
         self.locks.values().filter(move |lock| {
             (path.starts_with(&lock.path) || below && lock.path.starts_with(path)) && self.holds(lock, now)
         })
+    }
+
+    /// Takes away what rests on answers that do not verify: such an answer is none (`hypervisor.md`, 9).
+    ///
+    /// What a human was made to allow falls back: rights of claims, gates of closes and of phases. The gates
+    /// that something rests on are loaded with it.
+    pub fn distrust(&mut self, trusts: &dyn Fn(&Gate) -> bool) {
+        let refused = |gate: &&mut Gate| gate.answer.is_some() && !trusts(gate);
+        for gate in self.gates.values_mut().filter(refused) {
+            gate.answer = None;
+            gate.deferred = false;
+        }
+        let gates = &self.gates;
+        let said = |about: &About, kind: GateKind, subject: &str| {
+            gates.values().any(|gate| {
+                let same = gate.about == *about && gate.kind == kind && gate.subject == subject;
+                same && gate.choice() == Some(Choice::Continue)
+            })
+        };
+        for claim in self.claims.values_mut() {
+            let own = About::Claim(claim.id.clone());
+            let phase = claim
+                .workflow
+                .as_ref()
+                .map(|of| About::Phase(of.run.clone(), of.phase.clone()));
+            claim.rights.retain(|right| {
+                let subject = match right {
+                    Right::Kernel => "kernel",
+                    Right::Personal => "personal",
+                    Right::Delete(path) => path,
+                };
+                let of_phase = |about: &About| said(about, GateKind::Zone, subject);
+                let deletes = matches!(right, Right::Delete(_))
+                    && gates.values().any(|gate| {
+                        gate.about == own
+                            && gate.kind == GateKind::Zone
+                            && gate.choice() == Some(Choice::Continue)
+                    });
+                said(&own, GateKind::Zone, subject) || deletes || phase.as_ref().is_some_and(of_phase)
+            });
+            if let Some(closing) = &mut claim.closing {
+                closing
+                    .allowed
+                    .retain(|(kind, subject, _)| said(&own, *kind, subject));
+            }
+        }
+        for phase in self.phases.values_mut() {
+            let about = About::Phase(phase.run.clone(), phase.phase.id.as_str().to_owned());
+            let before = |kind: GateKind| {
+                self.runs
+                    .get(&phase.run)
+                    .is_some_and(|run| run.yes_to.contains(&kind))
+            };
+            phase
+                .allowed
+                .retain(|(kind, subject)| said(&about, *kind, subject) || before(*kind));
+        }
     }
 
     /// The claims of which the caller is the owner (section 5).

@@ -1,6 +1,7 @@
 //! Repositories as a claim meets them: what a close compares with (protocol, section 5, `base`).
 
 use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
 use std::ffi::{OsStr, OsString};
 use std::fs;
 use std::io;
@@ -93,10 +94,9 @@ pub fn bases<'p>(
         let Some(checkout) = Checkout::find(root, folder) else {
             continue;
         };
-        if !found.contains_key(&checkout.repo) {
+        if let Entry::Vacant(vacant) = found.entry(checkout.repo.clone()) {
             let door = open(checkout.repository.clone());
-            let base = base(&checkout, &door, policy)?;
-            found.insert(checkout.repo, base);
+            vacant.insert(base(&checkout, &door, policy)?);
         }
     }
     Ok(found)
@@ -111,7 +111,9 @@ pub fn base(checkout: &Checkout, door: &git::Door, policy: &Policy) -> Result<Ba
     let (status, ignored) = door.status_with_ignored()?;
     let paths = status.entries.into_iter();
     let dirty = door.fingerprints(paths.flat_map(|entry| [Some(entry.path), entry.from]).flatten())?;
-    let dirty = dirty.into_iter().map(|(path, print)| (stored(&path), print.to_string()));
+    let dirty = dirty
+        .into_iter()
+        .map(|(path, print)| (stored(&path), print.to_string()));
     Ok(Base {
         commit: status.head.map(|oid| oid.to_string()),
         branch: status.branch,
@@ -130,7 +132,11 @@ pub fn guarded(checkout: &Checkout, ignored: &[PathBuf], policy: &Policy) -> BTr
         let zone = policy.zones.zone_of(&logical);
         (logical.reserved().is_none() && matches!(zone, Zone::Secret | Zone::Kernel)).then_some(())
     };
-    let mut open: Vec<PathBuf> = ignored.iter().filter(|it| is_guarded(it).is_some()).cloned().collect();
+    let mut open: Vec<PathBuf> = ignored
+        .iter()
+        .filter(|it| is_guarded(it).is_some())
+        .cloned()
+        .collect();
     let mut hashes = BTreeMap::new();
     while let Some(path) = open.pop() {
         let on_disk = checkout.folder().join(&path);
@@ -155,7 +161,11 @@ fn hash(file: &Path) -> String {
         }
         if !found.is_file() || found.len() > HASHED_MAX {
             let changed = found.modified()?.duration_since(std::time::UNIX_EPOCH);
-            return Ok(format!("{} bytes at {:?}", found.len(), changed.unwrap_or_default()));
+            return Ok(format!(
+                "{} bytes at {:?}",
+                found.len(),
+                changed.unwrap_or_default()
+            ));
         }
         Ok(blake3::hash(&fs::read(file)?).to_hex().to_string())
     };
@@ -167,7 +177,11 @@ pub(crate) fn stored(path: &Path) -> String {
     match path.to_str() {
         Some(text) => text.to_owned(),
         None => {
-            let digits = path.as_os_str().as_bytes().iter().map(|byte| format!("{byte:02x}"));
+            let digits = path
+                .as_os_str()
+                .as_bytes()
+                .iter()
+                .map(|byte| format!("{byte:02x}"));
             std::iter::once("/".to_owned()).chain(digits).collect()
         }
     }

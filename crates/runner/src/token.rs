@@ -56,6 +56,9 @@ impl Token {
     /// Keeps it as `.brain/tokens/<sess_id>`, readable by the user alone; a reader meets the old one or the new
     /// one, never half of one.
     ///
+    /// It is not forced to the disk: a power cut ends every process that could have used it, and leaves the
+    /// claim stale; what is torn by one reads as no token.
+    ///
     /// # Errors
     ///
     /// Whatever keeps the file from being written.
@@ -73,7 +76,6 @@ impl Token {
             .open(&draft)?;
         let written = file
             .write_all(format!("{}\n", random::hex(&self.0)).as_bytes())
-            .and_then(|()| file.sync_all())
             .and_then(|()| fs::rename(&draft, path(state, id)));
         if written.is_err() {
             let _ = fs::remove_file(&draft); // what failed first is what is told

@@ -35,7 +35,11 @@ impl Clock {
     /// A clock that stands at `boot tick wall`, as a test writes it; `None` for anything else.
     pub fn read_from(text: &str) -> Option<Clock> {
         let mut words = text.split_whitespace();
-        let (boot, tick, wall) = (words.next()?.to_owned(), words.next()?.parse().ok()?, words.next()?.parse().ok()?);
+        let (boot, tick, wall) = (
+            words.next()?.to_owned(),
+            words.next()?.parse().ok()?,
+            words.next()?.parse().ok()?,
+        );
         Some(Clock::Hand(Arc::new(Mutex::new(Reading { boot, tick, wall }))))
     }
 

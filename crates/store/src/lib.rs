@@ -10,6 +10,7 @@ mod fault;
 pub mod load;
 mod memory;
 mod sqlite;
+mod trusting;
 
 use std::time::Duration;
 
@@ -26,7 +27,8 @@ use protocol::world::{Footprint, Lease, Pick, World};
 
 pub use fault::Fault;
 pub use memory::Memory;
-pub use sqlite::{Sqlite, SqliteOptions};
+pub use sqlite::{Rebuilt, Sqlite, SqliteOptions};
+pub use trusting::{Trusting, Trusts};
 
 /// The version of the SQLite inside.
 pub fn sqlite_version() -> &'static str {
@@ -44,6 +46,10 @@ pub enum Sync {
 
 /// What a transaction came to.
 #[derive(Clone, PartialEq, Debug)]
+#[expect(
+    clippy::large_enum_variant,
+    reason = "a refusal is large on purpose, and one outcome is alive at a time"
+)]
 pub enum Outcome {
     /// The events are committed.
     Committed(Vec<Entry>),

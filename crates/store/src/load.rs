@@ -11,12 +11,12 @@ use protocol::facts::lock::{Holder, Lock};
 use protocol::facts::path::{Fold, LogicalPath};
 use protocol::facts::run::{PhaseRun, Run, Standing};
 use protocol::facts::scope::{Entry as ScopeEntry, Scope};
-use protocol::facts::signal::{Address, Signal};
+use protocol::facts::signal::{Address, Sender, Signal};
 use protocol::facts::span::Span;
 use protocol::facts::time::Instant;
 use protocol::facts::trigger::Trigger;
 use protocol::facts::work::{Work, WorkKey};
-use protocol::world::{Footprint, Halt, Lease, Pick, Until, World};
+use protocol::world::{Footprint, Halt, Lease, Pick, Until, World, green_key};
 
 use crate::Fault;
 
@@ -152,6 +152,7 @@ pub fn load(source: &mut dyn Source, base: Base, picks: &Footprint, now: Instant
         world,
         absent: BTreeSet::new(),
         trees: BTreeSet::new(),
+        answered: BTreeSet::new(),
     };
     for pick in picks {
         loader.pick(pick, now)?;
@@ -166,6 +167,8 @@ struct Loader<'s> {
     absent: BTreeSet<SessId>,
     /// Claims whose descendants are loaded.
     trees: BTreeSet<SessId>,
+    /// Runs whose gates are loaded.
+    answered: BTreeSet<RunId>,
 }
 
 impl Loader<'_> {
@@ -307,6 +310,23 @@ impl Loader<'_> {
             {
                 self.world.gates.insert(gate.id.clone(), gate);
             }
+            let closing = claim
+                .closing
+                .as_ref()
+                .is_some_and(|closing| !closing.allowed.is_empty());
+            if closing || !claim.rights.is_empty() {
+                self.answers_of(&claim)?;
+            }
+            // What a close weighs its evidence against.
+            if let Some(evidence) = claim
+                .closing
+                .as_ref()
+                .and_then(|closing| closing.evidence.as_ref())
+            {
+                let key = green_key(&evidence.repo, &evidence.command);
+                let total = self.source.green(&key)?;
+                self.world.greens.extend(total.map(|total| (key, total)));
+            }
             next.clone_from(&claim.parent_satellite);
             self.world.claims.insert(id, claim);
         }
@@ -409,6 +429,9 @@ impl Loader<'_> {
         if let Address::Session(to) = &signal.to {
             self.claim(&to.clone())?;
         }
+        if let Sender::Session(from) = &signal.from {
+            self.claim(&from.clone())?;
+        }
         self.world.signals.insert(signal.id.clone(), signal);
         Ok(())
     }
@@ -434,7 +457,33 @@ impl Loader<'_> {
         Ok(())
     }
 
+    /// The gates on which a claim's rights, or what its close was allowed, rest.
+    fn answers_of(&mut self, claim: &Claim) -> Result<(), Fault> {
+        let own = self.source.gates(Gates::Of(&claim.id))?;
+        self.world
+            .gates
+            .extend(own.into_iter().map(|gate| (gate.id.clone(), gate)));
+        match &claim.workflow {
+            Some(of) => self.answers_in(&of.run.clone()),
+            None => Ok(()),
+        }
+    }
+
+    /// The gates on which what the phases of a run were allowed rests, once per run.
+    fn answers_in(&mut self, run: &RunId) -> Result<(), Fault> {
+        if self.answered.insert(run.clone()) {
+            let gates = self.source.gates(Gates::OfRun(run))?;
+            self.world
+                .gates
+                .extend(gates.into_iter().map(|gate| (gate.id.clone(), gate)));
+        }
+        Ok(())
+    }
+
     fn phase(&mut self, phase: PhaseRun) -> Result<(), Fault> {
+        if !phase.allowed.is_empty() {
+            self.answers_in(&phase.run)?;
+        }
         if let Some(gate) = &phase.waiting
             && let Some(gate) = self.source.gate(gate)?
         {
@@ -469,7 +518,12 @@ impl Loader<'_> {
                 .collect();
             attempts.iter().try_for_each(|claim| self.tree(claim))?;
             if phase.standing == Standing::Pending {
-                // Its next attempt opens a claim on its own scope, whatever the command says.
+                // Its next attempt opens a claim on its own scope, whatever the command says, and counts the
+                // failures of the phase, wherever those before it wrote.
+                drop(self.run(run)?);
+                if let Some(plan) = self.world.runs.get(run).map(|run| run.plan.clone()) {
+                    self.work(&WorkKey::of_phase(&plan, id))?;
+                }
                 for fold in [Fold::Exact, Fold::Case] {
                     if let Ok(scope) = Scope::parse(&phase.phase.scope, fold) {
                         self.pick_rivals(&scope)?;

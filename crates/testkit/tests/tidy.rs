@@ -329,7 +329,20 @@ fn git_is_started_by_one_crate() {
 #[test]
 fn every_test_file_is_declared() {
     let mut met = 0;
-    for (_, folder) in crates() {
+    for (name, folder) in crates() {
+        let manifest = read(folder.join("Cargo.toml"));
+        for file in files(&folder.join("tests"), ".rs") {
+            let below = file
+                .strip_prefix(&folder)
+                .expect("a file of the crate")
+                .to_string_lossy()
+                .into_owned();
+            let is_top = below.matches('/').count() == 1 || below.ends_with("/main.rs");
+            assert!(
+                !is_top || !manifest.contains("autotests = false") || manifest.contains(&below),
+                "{name} does not name {below}, which never runs"
+            );
+        }
         for main in files(&folder.join("tests"), "main.rs") {
             let declared = read(&main);
             for (name, file) in modules(main.parent().unwrap()) {

@@ -15,8 +15,8 @@ use std::fs;
 
 use protocol::facts::caller::{Caller, Nature, Process, Proof, TokenDigest};
 
-use runner::token::Token;
 use process::{Realm, Seen};
+use runner::token::Token;
 
 pub use hosts::{HOSTS, Host};
 pub use process::{Life, life};

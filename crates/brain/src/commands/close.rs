@@ -19,7 +19,11 @@ const LISTEN: std::time::Duration = std::time::Duration::from_millis(500);
 /// Carries out `brain close`.
 pub fn close(cx: &mut Context, args: &Close) -> Result<u8, Failure> {
     let id = cx.claim_id(&args.id, Typed::Whole)?;
-    let at_most = args.result.as_deref().and_then(Outcome::parse).unwrap_or(Outcome::Ok);
+    let at_most = args
+        .result
+        .as_deref()
+        .and_then(Outcome::parse)
+        .unwrap_or(Outcome::Ok);
     if !args.leave.is_empty() {
         let text = format!("close {id} and leave {}", args.leave.join(" "));
         proof::prove(cx, "leave changes behind", &text, &text)?;
@@ -37,19 +41,30 @@ pub fn close(cx: &mut Context, args: &Close) -> Result<u8, Failure> {
         let ground = crate::ground::of(cx)?;
         let closed = close::close(&mut ground.door(&mut cx.store), &ask);
         match closed.map_err(|error| failure(&id, error))? {
-            Closed::Already(result) => return shown(cx, &id, &result, "was closed already"),
+            Closed::Already(result) => {
+                cx.out
+                    .note(format!("{id} was closed already: nothing is done again"));
+                return shown(cx, &id, &result, true);
+            }
             Closed::Done(result, notices) => {
                 for notice in notices {
                     cx.out.note(notice.to_string());
                 }
-                return shown(cx, &id, &result, "closed");
+                return shown(cx, &id, &result, false);
             }
             Closed::Waiting(gate) => {
                 let (world, _) = cx.look(&vec![Pick::Gate(gate.clone())])?;
-                let Some(fact) = world.gates.get(&gate).cloned() else { return Err(Refusal::GateUnknown { id: gate.to_string() }.into()) };
+                let Some(fact) = world.gates.get(&gate).cloned() else {
+                    return Err(Refusal::GateUnknown { id: gate.to_string() }.into());
+                };
                 let terminal = !args.no_wait && !cx.out.json && prompt::has_terminal() && !cx.is_agent();
                 if !terminal {
-                    return Err(Refusal::GatePending { gate, kind: fact.kind, why: fact.why }.into());
+                    return Err(Refusal::GatePending {
+                        gate,
+                        kind: fact.kind,
+                        why: fact.why,
+                    }
+                    .into());
                 }
                 if let Some((choice, words)) = prompt::choice(&fact)? {
                     super::gate::give(cx, &fact, choice, &words)?;
@@ -68,15 +83,22 @@ pub fn failure(id: &SessId, error: CloseError) -> Failure {
         CloseError::Fault(fault) => Failure::Fault(fault),
         CloseError::Git(error) => crate::gitwords::trouble(&error).into(),
         other @ CloseError::Io { .. } => Trouble::new(exit::UNREACHABLE, "close.failed", other.to_string())
-            .fix("close again: it goes on from where it stopped", format!("brain close {id}"))
+            .fix(
+                "close again: it goes on from where it stopped",
+                format!("brain close {id}"),
+            )
             .into(),
     }
 }
 
-fn shown(cx: &mut Context, id: &SessId, result: &ClaimResult, how: &str) -> Result<u8, Failure> {
+fn shown(cx: &mut Context, id: &SessId, result: &ClaimResult, already: bool) -> Result<u8, Failure> {
     let (world, _) = cx.look(&vec![Pick::Claim(id.clone())])?;
-    let summary = world.claims.get(id).map(|claim: &Claim| close::summary(claim, result)).unwrap_or_default();
-    let document = json!({ "sess_id": id.as_str(), "closed": how, "result": wire::result(result) });
+    let summary = world
+        .claims
+        .get(id)
+        .map(|claim: &Claim| close::summary(claim, result))
+        .unwrap_or_default();
+    let document = json!({ "sess_id": id.as_str(), "already": already, "result": wire::result(result) });
     cx.out.answer(document, summary.join("\n"));
     Ok(0)
 }

@@ -36,31 +36,52 @@ pub const INNER: &str = "__demo";
 /// Carries out `brain demo`: makes the folder, tells the story, takes the folder away.
 pub fn demo(globals: &Globals, args: &Args) -> Result<u8, Failure> {
     let out = Out::new(globals);
-    let mark = random::bytes::<6>().map_err(|error| Trouble::io("cannot read", Path::new("/dev/urandom"), &error))?;
+    let mark = random::bytes::<6>()
+        .map_err(|error| Trouble::io("cannot read", Path::new("/dev/urandom"), &error))?;
     let folder = std::env::temp_dir().join(format!("brain-demo-{}", random::hex(&mark)));
     fs::create_dir(&folder).map_err(|error| Trouble::io("cannot make", &folder, &error))?;
-    let this = std::env::current_exe().map_err(|error| Trouble::io("cannot find", Path::new("this program"), &error))?;
+    let this = std::env::current_exe()
+        .map_err(|error| Trouble::io("cannot find", Path::new("this program"), &error))?;
     let mut inner = Process::new(this);
     inner.arg(INNER).arg(&folder);
     // The demo leaves no key of answers behind, and nobody's session and settings play a part in it.
-    inner.env("XDG_STATE_HOME", folder.join("state")).env_remove("BRAIN_ROOT").env_remove("BRAIN_SESSION").env_remove("BRAIN_TOKEN");
+    inner
+        .env("XDG_STATE_HOME", folder.join("state"))
+        .env_remove("BRAIN_ROOT")
+        .env_remove("BRAIN_SESSION")
+        .env_remove("BRAIN_TOKEN");
     if out.paint("1", "x") != "x" {
         inner.arg("--color=always");
     }
-    let status = inner.status().map_err(|error| Trouble::io("cannot start", Path::new("the demo"), &error));
+    let status = inner
+        .status()
+        .map_err(|error| Trouble::io("cannot start", Path::new("the demo"), &error));
     if args.keep {
-        out.note(format!("\nKept: cd {} && brain status && brain log", folder.join("repo").display()));
+        out.note(format!(
+            "\nKept: cd {} && brain status && brain log",
+            folder.join("repo").display()
+        ));
     } else if let Err(error) = fs::remove_dir_all(&folder) {
         out.note(format!("could not remove {}: {error}", folder.display()));
     }
-    let code = status?.code().and_then(|code| u8::try_from(code).ok()).unwrap_or(1);
+    let code = status?
+        .code()
+        .and_then(|code| u8::try_from(code).ok())
+        .unwrap_or(1);
     out.answer(serde_json::json!({ "demo": code == 0 }), "");
     Ok(code)
 }
 
 /// Tells the story in a folder of its own.
 pub fn tell(folder: &Path, color: bool) -> Result<u8, Failure> {
-    let globals = Globals { color: if color { crate::cli::ColorWhen::Always } else { Default::default() }, ..Globals::default() };
+    let globals = Globals {
+        color: if color {
+            crate::cli::ColorWhen::Always
+        } else {
+            Default::default()
+        },
+        ..Globals::default()
+    };
     let out = Out::new(&globals);
     let say = |text: &str| out.note(out.paint("36", text));
     let repo = folder.join("repo");
@@ -69,7 +90,10 @@ pub fn tell(folder: &Path, color: bool) -> Result<u8, Failure> {
     out.note(format!("   {}", root.dir().display()));
 
     say("2. It becomes a brain. A throw-away key will answer the human gate here, and nowhere else.");
-    let quiet = Out::new(&Globals { quiet: true, ..globals.clone() });
+    let quiet = Out::new(&Globals {
+        quiet: true,
+        ..globals.clone()
+    });
     init::make(&root, quiet)?;
     let (config, _) = crate::context::configuration(&root)?;
     let key = MacKey::place().and_then(|place| MacKey::open(&place, root.dir()));
@@ -97,9 +121,16 @@ pub fn tell(folder: &Path, color: bool) -> Result<u8, Failure> {
 
     say("5. The result is on main, and the report says who did what.");
     out.note(history(&repo)?);
-    let picks = vec![Pick::Run(run.clone()), Pick::Crew(run.clone()), Pick::Phases(run.clone()), Pick::GatesOfRun(run.clone())];
+    let picks = vec![
+        Pick::Run(run.clone()),
+        Pick::Crew(run.clone()),
+        Pick::Phases(run.clone()),
+        Pick::GatesOfRun(run.clone()),
+    ];
     let (world, _) = cx.look(&picks)?;
-    let Some(fact) = world.runs.get(&run) else { return Ok(crate::exit::BUG) };
+    let Some(fact) = world.runs.get(&run) else {
+        return Ok(crate::exit::BUG);
+    };
     out.answer(serde_json::json!({}), report::render(&world, fact, "text"));
     Ok(u8::from(fact.end != Some(protocol::facts::run::RunEnd::Finished)))
 }
@@ -107,11 +138,22 @@ pub fn tell(folder: &Path, color: bool) -> Result<u8, Failure> {
 fn drive_it(cx: &mut Context, planned: &Planned, path: &Path) -> Result<protocol::facts::id::RunId, Failure> {
     let ground = ground::of(cx)?;
     let open = crate::commands::run::opener(cx);
-    let failed = |why: drive::Trouble| Failure::from(Trouble::new(crate::exit::PLAN_FAILED, "demo.failed", why.to_string()));
+    let failed = |why: drive::Trouble| {
+        Failure::from(Trouble::new(
+            crate::exit::PLAN_FAILED,
+            "demo.failed",
+            why.to_string(),
+        ))
+    };
     let (run, fence) = drive::start(&ground, &open, planned).map_err(failed)?;
     let reread = crate::commands::run::rereader(cx, path);
     let (ask, asked) = channel::<Gate>();
-    let teller = Teller { out: cx.out, ask: Mutex::new(ask), over: AtomicBool::new(false), logs: Mutex::new(Vec::new()) };
+    let teller = Teller {
+        out: cx.out,
+        ask: Mutex::new(ask),
+        over: AtomicBool::new(false),
+        logs: Mutex::new(Vec::new()),
+    };
     let (out, dir, cwd) = (cx.out, cx.root.dir().to_owned(), cx.cwd.clone());
     thread::scope(|scope| {
         scope.spawn(move || {
@@ -127,7 +169,12 @@ fn drive_it(cx: &mut Context, planned: &Planned, path: &Path) -> Result<protocol
         });
         let driven = Driver::new(&ground, &open, &teller, run.clone(), fence, &reread).drive();
         teller.over.store(true, Ordering::Relaxed);
-        let logs = std::mem::take(&mut *teller.logs.lock().unwrap_or_else(std::sync::PoisonError::into_inner));
+        let logs = std::mem::take(
+            &mut *teller
+                .logs
+                .lock()
+                .unwrap_or_else(std::sync::PoisonError::into_inner),
+        );
         for log in logs {
             // A thread that only reads and prints: if it fell over, the log file still has it all.
             let _ = log.join();
@@ -139,7 +186,10 @@ fn drive_it(cx: &mut Context, planned: &Planned, path: &Path) -> Result<protocol
 }
 
 fn answer(cx: &mut Context, asked: &Gate) -> Result<u8, Failure> {
-    cx.out.note(cx.out.paint("36", "4. A human gate: nothing goes on before someone answers. The demo's key does, as a human would:"));
+    cx.out.note(cx.out.paint(
+        "36",
+        "4. A human gate: nothing goes on before someone answers. The demo's key does, as a human would:",
+    ));
     cx.out.note(format!("   brain gate answer {} continue", asked.id));
     gate::give(cx, asked, Choice::Continue, "looks good")
 }
@@ -165,7 +215,10 @@ impl Face for Teller {
                 self.out.note(news_line(&self.out, &news));
                 let (out, phase, log) = (self.out, phase.clone(), log.clone());
                 let follow = thread::spawn(move || follow(out, &phase, &log));
-                self.logs.lock().unwrap_or_else(std::sync::PoisonError::into_inner).push(follow);
+                self.logs
+                    .lock()
+                    .unwrap_or_else(std::sync::PoisonError::into_inner)
+                    .push(follow);
             }
             _ => self.out.note(news_line(&self.out, &news)),
         }
@@ -191,7 +244,10 @@ fn follow(out: Out, phase: &str, log: &Path) {
                 if text == DONE {
                     return;
                 }
-                out.note(format!("     {} {text}", out.paint("35", &format!("{phase:>8} │"))));
+                out.note(format!(
+                    "     {} {text}",
+                    out.paint("35", &format!("{phase:>8} │"))
+                ));
             }
         }
         thread::sleep(Duration::from_millis(100));
@@ -209,16 +265,31 @@ fn write(at: &Path, text: &str) -> Result<(), Failure> {
 
 fn repository(repo: &Path) -> Result<Root, Failure> {
     fs::create_dir_all(repo).map_err(|error| Trouble::io("cannot make", repo, &error))?;
-    Repository::init(repo, "main", &[("user.name", "brain demo"), ("user.email", "demo@localhost"), ("commit.gpgsign", "false")])
-        .map_err(|error| crate::gitwords::trouble(&error))?;
-    let this = std::env::current_exe().map_err(|error| Trouble::io("cannot find", Path::new("this program"), &error))?;
+    Repository::init(
+        repo,
+        "main",
+        &[
+            ("user.name", "brain demo"),
+            ("user.email", "demo@localhost"),
+            ("commit.gpgsign", "false"),
+        ],
+    )
+    .map_err(|error| crate::gitwords::trouble(&error))?;
+    let this = std::env::current_exe()
+        .map_err(|error| Trouble::io("cannot find", Path::new("this program"), &error))?;
     let brain = quote(&this.display().to_string());
     let script = |text: &str| text.replace("PORT\n", PORT).replace("BRAIN", &brain);
     for (name, text) in [
         ("src/greeting.sh", "echo \"Hello\"\n".to_owned()),
-        ("tests/greeting.t", "[ \"$(sh src/greeting.sh)\" = Hello ]\n".to_owned()),
+        (
+            "tests/greeting.t",
+            "[ \"$(sh src/greeting.sh)\" = Hello ]\n".to_owned(),
+        ),
         ("src/farewell.sh", "echo \"Bye\"\n".to_owned()),
-        ("tests/farewell.t", "[ \"$(sh src/farewell.sh)\" = Bye ]\n".to_owned()),
+        (
+            "tests/farewell.t",
+            "[ \"$(sh src/farewell.sh)\" = Bye ]\n".to_owned(),
+        ),
         ("tests/run.sh", SUITE.to_owned()),
         ("demo/greeting.sh", script(GREETING)),
         ("demo/farewell.sh", script(FAREWELL)),
@@ -234,16 +305,32 @@ fn repository(repo: &Path) -> Result<Root, Failure> {
 
 fn commit_all(root: &Root, text: &str) -> Result<(), Failure> {
     let bad = |error: git::Error| Failure::from(crate::gitwords::trouble(&error));
-    let repository = Repository::at(root.dir()).ok_or_else(|| Trouble::usage("the demo's repository is gone"))?;
+    let repository =
+        Repository::at(root.dir()).ok_or_else(|| Trouble::usage("the demo's repository is gone"))?;
     let door = Door::user(repository);
-    let paths: Vec<PathBuf> = door.status().map_err(bad)?.entries.into_iter().map(|entry| entry.path).collect();
-    door.commit(&paths, &Message { text: text.to_owned(), trailers: Vec::new() }).map_err(bad)?;
+    let paths: Vec<PathBuf> = door
+        .status()
+        .map_err(bad)?
+        .entries
+        .into_iter()
+        .map(|entry| entry.path)
+        .collect();
+    door.commit(
+        &paths,
+        &Message {
+            text: text.to_owned(),
+            trailers: Vec::new(),
+        },
+    )
+    .map_err(bad)?;
     Ok(())
 }
 
 fn history(repo: &Path) -> Result<String, Failure> {
     let repository = Repository::at(repo).ok_or_else(|| Trouble::usage("the demo's repository is gone"))?;
-    let log = Door::user(repository).graph("main", 12).map_err(|error| crate::gitwords::trouble(&error))?;
+    let log = Door::user(repository)
+        .graph("main", 12)
+        .map_err(|error| crate::gitwords::trouble(&error))?;
     let lines: Vec<String> = log.lines().map(|line| format!("   {line}")).collect();
     Ok(lines.join("\n"))
 }

@@ -21,22 +21,29 @@ pub fn gate(cx: &mut Context, verb: &Gate) -> Result<u8, Failure> {
         Gate::Reject { id, words } => answer(cx, id, Choice::Abort, words),
         Gate::Answer { id, choice, words } => {
             let choice = Choice::parse(&choice.to_lowercase()).ok_or_else(|| {
-                Trouble::usage(format!("{choice:?} is no answer: continue, adapt, retry, skip or abort"))
+                Trouble::usage(format!(
+                    "{choice:?} is no answer: continue, adapt, retry, skip or abort"
+                ))
             })?;
             answer(cx, id, choice, words)
         }
-        Gate::List => list(cx),
+        Gate::List { jsonl } => list(cx, *jsonl),
         Gate::Show { id } => {
-            let gate = find(cx, id)?;
-            cx.out.answer(json!({ "gate": wire::gate(&gate) }), show::gate(&gate));
+            let gate = find(cx, id, Typed::Part)?;
+            cx.out
+                .answer(json!({ "gate": wire::gate(&gate) }), show::gate(&gate));
             Ok(0)
         }
         Gate::Pause { id, why } => {
             let id = cx.claim_id(id, Typed::Part)?;
-            cx.submit(&Command::Pause { id: id.clone(), why: reason(why, "paused") })?;
+            cx.submit(&Command::Pause {
+                id: id.clone(),
+                why: reason(why, "paused"),
+            })?;
             let (world, _) = cx.look(&vec![Pick::Tree(id.clone())])?;
             crate::attempts::suspend(&cx.root, &world, &id);
-            cx.out.answer(json!({ "sess_id": id.as_str(), "status": "paused" }), "");
+            cx.out
+                .answer(json!({ "sess_id": id.as_str(), "status": "paused" }), "");
             cx.out.note(format!("{id} is paused, with all below it"));
             Ok(0)
         }
@@ -45,14 +52,21 @@ pub fn gate(cx: &mut Context, verb: &Gate) -> Result<u8, Failure> {
             cx.submit(&Command::Resume { id: id.clone() })?;
             let (world, now) = cx.look(&vec![Pick::Tree(id.clone())])?;
             crate::attempts::resume(&cx.root, &world, &id);
-            let state = world.claims.get(&id).map_or("unknown", |claim| world.state(claim, now).as_str());
-            cx.out.answer(json!({ "sess_id": id.as_str(), "status": state }), "");
+            let state = world
+                .claims
+                .get(&id)
+                .map_or("unknown", |claim| world.state(claim, now).as_str());
+            cx.out
+                .answer(json!({ "sess_id": id.as_str(), "status": state }), "");
             cx.out.note(format!("{id} is {state}"));
             Ok(0)
         }
         Gate::Abort { id, why } => {
             let id = cx.claim_id(id, Typed::Whole)?;
-            let entries = cx.submit(&Command::Abort { id: id.clone(), why: reason(why, "aborted") })?;
+            let entries = cx.submit(&Command::Abort {
+                id: id.clone(),
+                why: reason(why, "aborted"),
+            })?;
             crate::attempts::end(&cx.root, &entries);
             let failed: Vec<&str> = entries
                 .iter()
@@ -61,7 +75,10 @@ pub fn gate(cx: &mut Context, verb: &Gate) -> Result<u8, Failure> {
                     _ => None,
                 })
                 .collect();
-            cx.out.answer(json!({ "sess_id": id.as_str(), "status": "failed", "failed": failed }), "");
+            cx.out.answer(
+                json!({ "sess_id": id.as_str(), "status": "failed", "failed": failed }),
+                "",
+            );
             cx.out.note(format!("failed: {}", failed.join(", ")));
             Ok(0)
         }
@@ -70,7 +87,11 @@ pub fn gate(cx: &mut Context, verb: &Gate) -> Result<u8, Failure> {
 }
 
 fn reason(words: &[String], otherwise: &str) -> String {
-    if words.is_empty() { otherwise.to_owned() } else { words.join(" ") }
+    if words.is_empty() {
+        otherwise.to_owned()
+    } else {
+        words.join(" ")
+    }
 }
 
 /// Reads what a gate is about: a kind, or `zone.kernel`, `zone.personal`, `zone:PATH`.
@@ -96,10 +117,20 @@ fn subject(about: &str) -> Result<(GateKind, String), Failure> {
 
 fn open(cx: &mut Context, id: &str, about: &str, why: &str) -> Result<u8, Failure> {
     let id = cx.claim_id(id, Typed::Part)?;
-    let (kind, subject) = subject(about)?;
+    let (kind, mut subject) = subject(about)?;
+    if let Some(path) = about.strip_prefix("zone:") {
+        subject = logical(cx, path)?;
+    }
     let (world, _) = cx.look(&vec![Pick::Claim(id.clone())])?;
-    let scope = world.claims.get(&id).map(|claim| claim.scope.to_string()).unwrap_or_default();
-    let known = vec![("Claim".to_owned(), id.to_string()), ("Scope".to_owned(), scope.clone())];
+    let scope = world
+        .claims
+        .get(&id)
+        .map(|claim| claim.scope.to_string())
+        .unwrap_or_default();
+    let known = vec![
+        ("Claim".to_owned(), id.to_string()),
+        ("Scope".to_owned(), scope.clone()),
+    ];
     let shown = blake3::hash(format!("{id}\n{scope}\n{kind}\n{subject}\n{why}").as_bytes()).to_hex();
     let ask = OpenGate {
         about: About::Claim(id),
@@ -115,13 +146,26 @@ fn open(cx: &mut Context, id: &str, about: &str, why: &str) -> Result<u8, Failur
         _ => None,
     });
     let Some(gate) = gate else { return Ok(0) };
-    cx.out.answer(json!({ "gate": wire::gate(&gate) }), gate.id.as_str());
-    cx.out.note(format!("a human answers it: brain gate show {}", gate.id));
+    cx.out
+        .answer(json!({ "gate": wire::gate(&gate) }), gate.id.as_str());
+    cx.out
+        .note(format!("a human answers it: brain gate show {}", gate.id));
     Ok(0)
 }
 
-fn find(cx: &mut Context, text: &str) -> Result<Fact, Failure> {
-    let id = cx.gate_id(text)?;
+/// The logical path that a right is asked for, however it was spelled.
+fn logical(cx: &Context, path: &str) -> Result<String, Failure> {
+    let placed = cx.place(std::path::Path::new(path), true)?;
+    let lost = |_| {
+        Trouble::usage(format!(
+            "{path}: no right can be given outside the brain, nor for what is git's or brain's own"
+        ))
+    };
+    Ok(placed.path.map_err(lost)?.as_str().to_owned())
+}
+
+fn find(cx: &mut Context, text: &str, typed: Typed) -> Result<Fact, Failure> {
+    let id = cx.gate_id(text, typed)?;
     by_id(cx, &id)
 }
 
@@ -132,7 +176,8 @@ fn by_id(cx: &mut Context, id: &GateId) -> Result<Fact, Failure> {
 }
 
 fn answer(cx: &mut Context, text: &str, choice: Choice, words: &[String]) -> Result<u8, Failure> {
-    let gate = find(cx, text)?;
+    proof::only_humans(cx, "answer a gate")?;
+    let gate = find(cx, text, Typed::Whole)?;
     give(cx, &gate, choice, &words.join(" "))
 }
 
@@ -162,20 +207,33 @@ pub fn give(cx: &mut Context, gate: &Fact, choice: Choice, words: &str) -> Resul
     Ok(0)
 }
 
-fn list(cx: &mut Context) -> Result<u8, Failure> {
+fn list(cx: &mut Context, jsonl: bool) -> Result<u8, Failure> {
     let (world, _) = cx.look(&vec![Pick::PendingGates])?;
     let gates: Vec<&Fact> = world.gates.values().filter(|gate| gate.is_pending()).collect();
     let text: Vec<String> = gates.iter().map(|gate| show::gate_line(gate)).collect();
-    cx.out.list(false, "gates", gates.iter().map(|gate| wire::gate(gate)).collect(), &text, "no gate is open");
+    cx.out.list(
+        jsonl,
+        "gates",
+        gates.iter().map(|gate| wire::gate(gate)).collect(),
+        &text,
+        "no gate is open",
+    );
     Ok(0)
 }
 
 fn status(cx: &mut Context, text: &str) -> Result<u8, Failure> {
     let id = cx.claim_id(text, Typed::Part)?;
     let (world, now) = cx.look(&vec![Pick::Claim(id.clone()), Pick::GatesOf(id.clone())])?;
-    let claim = world.claims.get(&id).ok_or_else(|| Refusal::ClaimUnknown { id: id.to_string() })?;
+    let claim = world
+        .claims
+        .get(&id)
+        .ok_or_else(|| Refusal::ClaimUnknown { id: id.to_string() })?;
     let state = world.state(claim, now);
-    let gates: Vec<&Fact> = world.gates.values().filter(|gate| matches!(&gate.about, About::Claim(of) if *of == id)).collect();
+    let gates: Vec<&Fact> = world
+        .gates
+        .values()
+        .filter(|gate| matches!(&gate.about, About::Claim(of) if *of == id))
+        .collect();
     let mut text = format!("{id} is {state}");
     let pauses = world.pauses(claim);
     if !pauses.is_empty() {
@@ -195,12 +253,16 @@ fn status(cx: &mut Context, text: &str) -> Result<u8, Failure> {
 }
 
 /// Carries out `brain stop`.
-pub fn stop(cx: &mut Context, why: Option<&str>) -> Result<u8, Failure> {
-    cx.submit(&Command::Halt { why: why.unwrap_or("stopped").to_owned() })?;
+pub fn stop(cx: &mut Context, why: &[String]) -> Result<u8, Failure> {
+    cx.submit(&Command::Halt {
+        why: reason(why, "stopped"),
+    })?;
     let (world, _) = cx.look(&vec![Pick::Live])?;
     crate::attempts::suspend_all(&cx.root, &world);
     cx.out.answer(json!({ "stopped": true }), "");
-    cx.out.note("the brain is stopped: nothing is written, opened, launched, closed or landed until `brain thaw`");
+    cx.out.note(
+        "the brain is stopped: nothing is written, opened, launched, closed or landed until `brain thaw`",
+    );
     Ok(0)
 }
 

@@ -20,12 +20,18 @@ const IGNORE: &str = "*\n";
 pub fn init(globals: &Globals, args: &Init) -> Result<u8, Failure> {
     let out = Out::new(globals);
     if let Some(host) = args.hooks.first() {
-        return Err(Trouble::usage(format!("--hooks {host}: this version installs no hooks yet"))
-            .hint("leave --hooks out; `brain preflight check` can be called from a hook of your own")
-            .into());
+        return Err(
+            Trouble::usage(format!("--hooks {host}: this version installs no hooks yet"))
+                .hint("leave --hooks out; `brain preflight check` can be called from a hook of your own")
+                .into(),
+        );
     }
     let cwd = std::env::current_dir().map_err(|_| Trouble::usage("the current folder is gone"))?;
-    let asked = globals.root.clone().unwrap_or(cwd);
+    let asked = globals
+        .root
+        .clone()
+        .filter(|dir| !dir.as_os_str().is_empty())
+        .unwrap_or(cwd);
     let root = Root::named(&asked).map_err(|error| crate::context::no_root(&error))?;
     make(&root, out)
 }
@@ -36,18 +42,35 @@ pub fn init(globals: &Globals, args: &Init) -> Result<u8, Failure> {
 ///
 /// What cannot be written.
 pub fn make(root: &Root, out: Out) -> Result<u8, Failure> {
+    // A configuration that does not read would keep every command from working: nothing is made over it.
+    crate::context::configuration(root)?;
     let state = root.state();
-    for folder in [state.clone(), state.join("tokens"), state.join("worktrees"), state.join("attempts")] {
+    for folder in [
+        state.clone(),
+        state.join("tokens"),
+        state.join("worktrees"),
+        state.join("attempts"),
+    ] {
         std::fs::create_dir_all(&folder).map_err(|error| Trouble::io("cannot make", &folder, &error))?;
     }
     write_new(&state.join(".gitignore"), IGNORE)?;
     let compose = root.dir().join(config::COMPOSE).is_file();
     let file = root.dir().join(config::FILE);
     let fresh = !compose && write_new(&file, &config::template(&brain_id()?))?;
-    // A configuration that does not read would be found by the next command: find it now.
-    crate::context::configuration(root)?;
-    drop(Sqlite::create(&state.join(crate::root::DATABASE), SqliteOptions { clock: crate::clock(), ..Default::default() })?);
-    root.leave_mark().map_err(|error| Trouble::io("cannot leave the mark in the git directory of", root.dir(), &error))?;
+    drop(Sqlite::create(
+        &state.join(crate::root::DATABASE),
+        SqliteOptions {
+            clock: crate::clock(),
+            ..Default::default()
+        },
+    )?);
+    root.leave_mark().map_err(|error| {
+        Trouble::io(
+            "cannot leave the mark in the git directory of",
+            root.dir(),
+            &error,
+        )
+    })?;
     let shown = root.dir().display().to_string();
     out.answer(json!({ "root": shown, "made": fresh }), "");
     out.note(format!("{shown} is a brain"));
@@ -55,14 +78,19 @@ pub fn make(root: &Root, out: Out) -> Result<u8, Failure> {
         out.note("commit its configuration: git add brain.yml && git commit -m 'brain: this repository is coordinated'");
     }
     if root.repository().is_none() {
-        out.note("the folder lies in no git repository: claims and locks work, closing has nothing to commit");
+        out.note(
+            "the folder lies in no git repository: claims and locks work, closing has nothing to commit",
+        );
     }
     Ok(0)
 }
 
 /// Writes a file that is not there yet; says whether it did.
 fn write_new(path: &Path, text: &str) -> Result<bool, Failure> {
-    let made = std::fs::OpenOptions::new().write(true).create_new(true).open(path);
+    let made = std::fs::OpenOptions::new()
+        .write(true)
+        .create_new(true)
+        .open(path);
     match made.and_then(|mut file| file.write_all(text.as_bytes())) {
         Ok(()) => Ok(true),
         Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => Ok(false),
@@ -72,6 +100,7 @@ fn write_new(path: &Path, text: &str) -> Result<bool, Failure> {
 
 /// A fresh id that keeps this brain apart from others in a shared store.
 fn brain_id() -> Result<String, Failure> {
-    let bytes = random::bytes::<8>().map_err(|error| Trouble::io("cannot read", Path::new("/dev/urandom"), &error))?;
+    let bytes = random::bytes::<8>()
+        .map_err(|error| Trouble::io("cannot read", Path::new("/dev/urandom"), &error))?;
     Ok(random::hex(&bytes))
 }

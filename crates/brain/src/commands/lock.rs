@@ -9,6 +9,7 @@ use protocol::facts::lock::{Holder, Lock as Fact};
 use protocol::facts::path::LogicalPath;
 use protocol::facts::span::Span;
 use protocol::facts::time::rfc3339;
+use protocol::refusal::Refusal;
 use protocol::rules::preflight::Unplaced;
 use protocol::world::{Pick, World};
 use serde_json::json;
@@ -21,9 +22,15 @@ use crate::{exit, proof, wire};
 
 /// How long a lock of `lock run` lasts unless it is renewed.
 const RUN_TTL: Span = Span::from_ms(60 * 60_000);
+/// After how long a lock of `lock run` is renewed.
+const RENEW_AFTER: std::time::Duration = std::time::Duration::from_secs(20 * 60);
 
 /// Carries out `brain lock …`.
 pub fn lock(cx: &mut Context, verb: &Lock) -> Result<u8, Failure> {
+    carry_out(cx, verb).map_err(as_lock)
+}
+
+fn carry_out(cx: &mut Context, verb: &Lock) -> Result<u8, Failure> {
     match verb {
         Lock::Acquire { path, id, ttl } => {
             let ttl = span_in_minutes(ttl, "--ttl")?;
@@ -37,9 +44,16 @@ pub fn lock(cx: &mut Context, verb: &Lock) -> Result<u8, Failure> {
                         cx.out.note(format!("the lock of {holder} on {path} had ended"));
                     }
                     Event::LockTaken(lock) => {
-                        let until = world.lock_expires(lock).map(|it| rfc3339(it.wall)).unwrap_or_default();
-                        cx.out.answer(json!({ "lock": wire::lock(&world, lock, now) }), "");
-                        cx.out.note(format!("{} is locked by {} until {until}", lock.path, lock.holder));
+                        let until = world
+                            .lock_expires(lock)
+                            .map(|it| rfc3339(it.wall))
+                            .unwrap_or_default();
+                        cx.out
+                            .answer(json!({ "lock": wire::lock(&world, lock, now) }), "");
+                        cx.out.note(format!(
+                            "{} is locked by {} until {until}",
+                            lock.path, lock.holder
+                        ));
                     }
                     _ => {}
                 }
@@ -47,6 +61,9 @@ pub fn lock(cx: &mut Context, verb: &Lock) -> Result<u8, Failure> {
             Ok(0)
         }
         Lock::Release { path, id, force, why } => {
+            if *force {
+                proof::only_humans(cx, "release by force")?;
+            }
             let path = logical(cx, path)?;
             let force = if *force { why.clone() } else { None };
             let holder = match &force {
@@ -60,11 +77,22 @@ pub fn lock(cx: &mut Context, verb: &Lock) -> Result<u8, Failure> {
                 }
                 None => holder(cx, id)?,
             };
-            let command = Command::ReleaseLocks { holder, paths: vec![path.clone()], force };
+            let command = Command::ReleaseLocks {
+                holder,
+                paths: vec![path.clone()],
+                force,
+            };
             let entries = cx.submit(&command).map_err(as_lock)?;
-            let released = entries.iter().any(|entry| matches!(entry.event, Event::LockReleased { .. }));
-            cx.out.answer(json!({ "path": path.as_str(), "released": released }), "");
-            cx.out.note(if released { format!("{path} is free") } else { format!("{path} was not locked by you; nothing to do") });
+            let released = entries
+                .iter()
+                .any(|entry| matches!(entry.event, Event::LockReleased { .. }));
+            cx.out
+                .answer(json!({ "path": path.as_str(), "released": released }), "");
+            cx.out.note(if released {
+                format!("{path} is free")
+            } else {
+                format!("{path} was not locked by you; nothing to do")
+            });
             Ok(0)
         }
         Lock::Check { path } => {
@@ -72,28 +100,41 @@ pub fn lock(cx: &mut Context, verb: &Lock) -> Result<u8, Failure> {
             let (world, now) = cx.look(&vec![Pick::Locks(vec![path.clone()])])?;
             let held: Vec<&Fact> = world.locks_on(&path, true, now).collect();
             let text: Vec<String> = held.iter().map(|lock| line(&world, lock, now)).collect();
-            let items = held.iter().map(|lock| wire::lock(&world, lock, now)).collect();
-            cx.out.list(false, "locks", items, &text, &format!("{path} is free"));
-            Ok(u8::from(!held.is_empty()))
+            let items: Vec<serde_json::Value> =
+                held.iter().map(|lock| wire::lock(&world, lock, now)).collect();
+            let fields = json!({ "path": path.as_str(), "locks": items });
+            Ok(cx.out.verdict(
+                u8::from(!held.is_empty()),
+                fields,
+                &text,
+                &format!("{path} is free"),
+            ))
         }
-        Lock::List => {
+        Lock::List { jsonl } => {
             let (world, now) = cx.look(&vec![Pick::AllLocks])?;
             let text: Vec<String> = world.locks.values().map(|lock| line(&world, lock, now)).collect();
-            let items = world.locks.values().map(|lock| wire::lock(&world, lock, now)).collect();
-            cx.out.list(false, "locks", items, &text, "nothing is locked");
+            let items = world
+                .locks
+                .values()
+                .map(|lock| wire::lock(&world, lock, now))
+                .collect();
+            cx.out.list(*jsonl, "locks", items, &text, "nothing is locked");
             Ok(0)
         }
         Lock::Cleanup => {
             let entries = cx.submit(&Command::CleanupLocks)?;
-            cx.out.answer(json!({ "removed": entries.len() }), entries.len().to_string());
+            cx.out
+                .answer(json!({ "removed": entries.len() }), entries.len().to_string());
             Ok(0)
         }
-        Lock::Run { id, paths, command } => run(cx, id, paths, command),
+        Lock::Run { id, paths, command } => run(cx, id, paths, command).map_err(nothing_ran),
     }
 }
 
 fn line(world: &World, lock: &Fact, now: protocol::facts::time::Instant) -> String {
-    let until = world.lock_expires(lock).map_or_else(|| "unknown".to_owned(), |it| rfc3339(it.wall));
+    let until = world
+        .lock_expires(lock)
+        .map_or_else(|| "unknown".to_owned(), |it| rfc3339(it.wall));
     let state = if world.holds(lock, now) { "held" } else { "ended" };
     format!("{state}  {}  {}  until {until}", lock.path, lock.holder)
 }
@@ -118,9 +159,17 @@ fn logical(cx: &Context, path: &std::path::Path) -> Result<LogicalPath, Failure>
     })
 }
 
+/// The exit codes of locks: 1 someone else holds it, 2 whatever else refuses.
 fn as_lock(failure: Failure) -> Failure {
     match failure {
-        Failure::Refused(refusal) => Failure::LockRefused(refusal),
+        Failure::Refused(refusal) if !matches!(*refusal, Refusal::NotHuman { .. }) => {
+            Failure::LockRefused(refusal)
+        }
+        Failure::Other(trouble)
+            if (exit::ELSEWHERE..=exit::MEND).contains(&trouble.exit) && trouble.code != "gate.not_human" =>
+        {
+            Failure::Other(Box::new(Trouble { exit: 2, ..*trouble }))
+        }
         other => other,
     }
 }
@@ -131,25 +180,103 @@ fn acquire(
     paths: Vec<LogicalPath>,
     ttl: Span,
 ) -> Result<Vec<protocol::event::Entry>, Failure> {
-    cx.submit(&Command::AcquireLocks { holder: holder.clone(), paths, ttl }).map_err(as_lock)
+    cx.submit(&Command::AcquireLocks {
+        holder: holder.clone(),
+        paths,
+        ttl,
+    })
+    .map_err(as_lock)
+}
+
+/// Runs a command; who holds locks for it gives a sign of life long before they end.
+fn while_held(
+    cx: &mut Context,
+    holder: &Holder,
+    paths: &[LogicalPath],
+    command: &mut std::process::Command,
+) -> std::io::Result<std::process::ExitStatus> {
+    let mut child = command.spawn()?;
+    let (ended, end) = std::sync::mpsc::channel();
+    let waiter = std::thread::spawn(move || {
+        let status = child.wait();
+        // Nobody listens any more only when this process ends.
+        let _ = ended.send(());
+        status
+    });
+    while end.recv_timeout(RENEW_AFTER) == Err(std::sync::mpsc::RecvTimeoutError::Timeout) {
+        if let Err(failure) = acquire(cx, holder, paths.to_vec(), RUN_TTL) {
+            cx.out.note(format!(
+                "the locks could not be renewed: {}",
+                failure.shown().message
+            ));
+        }
+    }
+    waiter
+        .join()
+        .unwrap_or_else(|_| Err(std::io::Error::other("the wait for it ended")))
+}
+
+/// Whatever kept the locks from being taken is 75, since 1 and 2 are the command's to say.
+fn nothing_ran(failure: Failure) -> Failure {
+    let shown = failure.shown();
+    if shown.kind != "refused" || shown.exit == exit::USAGE {
+        return failure;
+    }
+    let trouble = Trouble {
+        exit: exit::BUSY,
+        code: shown.code,
+        message: format!("nothing ran: {}", shown.message),
+        detail: shown.detail,
+        advice: shown.advice,
+        facts: shown.facts,
+    };
+    trouble.into()
 }
 
 /// Takes the locks, runs the command, gives the locks back whatever happens.
 fn run(cx: &mut Context, id: &str, paths: &[PathBuf], command: &[std::ffi::OsString]) -> Result<u8, Failure> {
     let holder = holder(cx, id)?;
-    let paths = paths.iter().map(|path| logical(cx, path)).collect::<Result<Vec<_>, _>>()?;
+    let paths = paths
+        .iter()
+        .map(|path| logical(cx, path))
+        .collect::<Result<Vec<_>, _>>()?;
     let Some((program, args)) = command.split_first() else {
         return Err(Trouble::usage("no command was given after --").into());
     };
-    acquire(cx, &holder, paths.clone(), RUN_TTL).map_err(|failure| {
-        let shown = failure.shown();
-        Trouble::new(exit::BUSY, shown.code, format!("nothing ran: {}", shown.message)).facts(shown.facts)
-    })?;
-    let ran = std::process::Command::new(program).args(args).status();
-    let released = cx.submit(&Command::ReleaseLocks { holder, paths, force: None });
-    let status = ran.map_err(|error| Trouble::io("cannot run", std::path::Path::new(program), &error))?;
+    acquire(cx, &holder, paths.clone(), RUN_TTL)?;
+    let ran = while_held(
+        cx,
+        &holder,
+        &paths,
+        std::process::Command::new(program).args(args),
+    );
+    let released = cx.submit(&Command::ReleaseLocks {
+        holder,
+        paths,
+        force: None,
+    });
+    let status = match ran {
+        Ok(status) => status,
+        // As a shell says it: not found, or not to be run.
+        Err(error) => {
+            cx.out.note(format!(
+                "cannot run {}: {error}",
+                std::path::Path::new(program).display()
+            ));
+            return released.map(|_| {
+                if error.kind() == std::io::ErrorKind::NotFound {
+                    127
+                } else {
+                    126
+                }
+            });
+        }
+    };
     released?;
     use std::os::unix::process::ExitStatusExt;
-    let code = status.code().or_else(|| status.signal().map(|number| 128 + number)).unwrap_or(1);
+    let code = status
+        .code()
+        .or_else(|| status.signal().map(|number| 128 + number))
+        .unwrap_or(1);
     Ok(u8::try_from(code).unwrap_or(1))
 }

@@ -16,8 +16,16 @@ const PAGE: usize = 1_000;
 
 /// Carries out `brain log`.
 pub fn log(cx: &mut Context, args: &Log) -> Result<u8, Failure> {
-    let claim = args.claim.as_deref().map(|id| cx.claim_id(id, Typed::Part)).transpose()?;
-    let since = args.since.as_deref().map(|text| span(text, "--since")).transpose()?;
+    let claim = args
+        .claim
+        .as_deref()
+        .map(|id| cx.claim_id(id, Typed::Part))
+        .transpose()?;
+    let since = args
+        .since
+        .as_deref()
+        .map(|text| span(text, "--since"))
+        .transpose()?;
     let (_, now) = cx.look(&Vec::new())?;
     let since_wall = since.map(|span| now.wall - i64::try_from(span.as_ms()).unwrap_or(i64::MAX));
     let only = Only { claim, since_wall };
@@ -29,7 +37,8 @@ pub fn log(cx: &mut Context, args: &Log) -> Result<u8, Failure> {
         let Some(last) = page.last() else { break };
         after = last.seq;
         if args.jsonl {
-            cx.out.list(true, "entries", page.iter().map(wire::entry).collect(), &[], "");
+            cx.out
+                .list(true, "entries", page.iter().map(wire::entry).collect(), &[], "");
             continue;
         }
         if cx.out.json {
@@ -48,9 +57,29 @@ pub fn log(cx: &mut Context, args: &Log) -> Result<u8, Failure> {
 pub fn line(entry: &Entry) -> String {
     let shown = wire::entry(entry);
     let name = shown["event"].as_str().unwrap_or_default().replace('_', " ");
-    let claim = entry.event.claim().map(|id| format!("  {id}")).unwrap_or_default();
-    let by = entry.actor.claim.as_ref().map_or_else(|| entry.actor.user.clone(), ToString::to_string);
-    let why = ["why", "summary", "words"].iter().find_map(|key| shown["data"][key].as_str()).unwrap_or_default();
-    let why = if why.is_empty() { String::new() } else { format!("  {}", escaped(why)) };
-    format!("{:>5}  {}  {name}{claim}  by {by} ({}){why}", entry.seq, rfc3339(entry.at.wall), entry.actor.nature)
+    let claim = entry
+        .event
+        .claim()
+        .map(|id| format!("  {id}"))
+        .unwrap_or_default();
+    let by = entry
+        .actor
+        .claim
+        .as_ref()
+        .map_or_else(|| entry.actor.user.clone(), ToString::to_string);
+    let why = ["why", "summary", "words"]
+        .iter()
+        .find_map(|key| shown["data"][key].as_str())
+        .unwrap_or_default();
+    let why = if why.is_empty() {
+        String::new()
+    } else {
+        format!("  {}", escaped(why))
+    };
+    format!(
+        "{:>5}  {}  {name}{claim}  by {by} ({}){why}",
+        entry.seq,
+        rfc3339(entry.at.wall),
+        entry.actor.nature
+    )
 }

@@ -30,7 +30,7 @@ pub fn carry_out(cli: &Cli) -> Result<u8, Failure> {
         Command::Demo(args) => demo::demo(globals, args),
         Command::Doctor => doctor::doctor(globals),
         Command::Claim(verb) => claim::claim(&mut open()?, verb),
-        Command::Stop { why } => gate::stop(&mut open()?, why.as_deref()),
+        Command::Stop { why } => gate::stop(&mut open()?, why),
         Command::Thaw => gate::thaw(&mut open()?),
         Command::Close(args) => close::close(&mut open()?, args),
         Command::Preflight(verb) => preflight::preflight(globals, verb),
@@ -42,7 +42,7 @@ pub fn carry_out(cli: &Cli) -> Result<u8, Failure> {
         Command::Status => status::status(&mut open()?),
         Command::Log(args) => log::log(&mut open()?, args),
         Command::Completions { shell } => {
-            completions(*shell);
+            completions(Out::new(globals), *shell);
             Ok(0)
         }
         Command::Version => {
@@ -52,17 +52,27 @@ pub fn carry_out(cli: &Cli) -> Result<u8, Failure> {
     }
 }
 
-fn completions(shell: clap_complete::Shell) {
+fn completions(out: Out, shell: clap_complete::Shell) {
     use clap::CommandFactory;
-    clap_complete::generate(shell, &mut Cli::command(), "brain", &mut std::io::stdout());
+    let mut script = Vec::new();
+    clap_complete::generate(shell, &mut Cli::command(), "brain", &mut script);
+    out.text("script", &String::from_utf8_lossy(&script));
 }
 
 fn version(out: Out) {
     let version = env!("CARGO_PKG_VERSION");
     let testkit = cfg!(feature = "testkit");
-    let document = serde_json::json!({ "version": version, "sqlite": store::sqlite_version(), "testkit": testkit });
-    let mark = if testkit { " (testkit: takes clock and caller from the environment)" } else { "" };
-    out.answer(document, format!("brain {version}, SQLite {}{mark}", store::sqlite_version()));
+    let document =
+        serde_json::json!({ "version": version, "sqlite": store::sqlite_version(), "testkit": testkit });
+    let mark = if testkit {
+        " (testkit: takes clock and caller from the environment)"
+    } else {
+        ""
+    };
+    out.answer(
+        document,
+        format!("brain {version}, SQLite {}{mark}", store::sqlite_version()),
+    );
 }
 
 /// Reads a time span that was typed.
@@ -76,5 +86,7 @@ fn span_in_minutes(text: &str, what: &str) -> Result<Span, Failure> {
 }
 
 fn bad_span(text: &str, what: &str, error: &protocol::facts::span::SpanError) -> Failure {
-    Trouble::usage(format!("{what}: {text:?}: {error}")).hint("write 90s, 30m, 4h or 2d").into()
+    Trouble::usage(format!("{what}: {text:?}: {error}"))
+        .hint("write 90s, 30m, 4h or 2d")
+        .into()
 }

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use protocol::facts::plan::{Plan as Fact, PhaseGate};
+use protocol::facts::plan::{PhaseGate, Plan as Fact};
 use protocol::facts::policy::Policy;
 use protocol::facts::scope::Scope;
 use protocol::rules::drift;
@@ -21,7 +21,8 @@ pub fn plan(globals: &Globals, verb: &Plan) -> Result<u8, Failure> {
     let out = Out::new(globals);
     match verb {
         Plan::Schema => {
-            println!("{}", serde_json::to_string_pretty(&schema()).unwrap_or_default());
+            let text = serde_json::to_string_pretty(&schema()).unwrap_or_default();
+            out.answer(json!({ "schema": schema() }), text);
             Ok(0)
         }
         Plan::Check { plan } => {
@@ -47,9 +48,10 @@ fn surroundings(globals: &Globals) -> Result<(Config, Policy), Failure> {
     match context::find_root(globals, &cwd) {
         Ok(root) => context::configuration(&root),
         Err(_) if globals.root.is_none() => {
-            let bad = |error: crate::config::ConfigError| Trouble::new(exit::CONFIG, "config.bad", error.to_string());
-            let config = Config::read(Vec::new()).map_err(bad)?;
-            let policy = config.policy(&Default::default()).map_err(bad)?;
+            let config = Config::read(Vec::new()).map_err(|error| context::bad_config(&error))?;
+            let policy = config
+                .policy(&Default::default())
+                .map_err(|error| context::bad_config(&error))?;
             Ok((config, policy))
         }
         Err(failure) => Err(failure),
@@ -63,24 +65,33 @@ fn surroundings(globals: &Globals) -> Result<(Config, Policy), Failure> {
 /// Every mistake in it, in one go.
 pub fn read(config: &Config, policy: &Policy, path: &Path) -> Result<(Fact, Vec<Notice>), Failure> {
     let bytes = std::fs::read(path).map_err(|error| {
-        Trouble::new(exit::UNREADABLE, "plan.unreadable", format!("cannot read {}: {error}", path.display()))
+        Trouble::new(
+            exit::UNREADABLE,
+            "plan.unreadable",
+            format!("cannot read {}: {error}", path.display()),
+        )
     })?;
     let shown = path.display().to_string();
-    known_to(config, policy, |known| read_bytes(&bytes, &shown, known)).map_err(|problems| bad(&shown, &problems))
+    known_to(config, policy, |known| read_bytes(&bytes, &shown, known))
+        .map_err(|problems| bad(&shown, &problems))
 }
 
 /// Hands a reader what this configuration knows.
 fn known_to<T>(config: &Config, policy: &Policy, read: impl FnOnce(&Known<'_>) -> T) -> T {
     let runners: Vec<String> = config.runners.keys().cloned().collect();
     let targets: Vec<String> = config.targets.keys().cloned().collect();
-    let projects: BTreeMap<String, String> =
-        config.projects.iter().map(|(name, project)| (name.clone(), project.path.clone())).collect();
+    let projects: BTreeMap<String, String> = config
+        .projects
+        .iter()
+        .map(|(name, project)| (name.clone(), project.path.clone()))
+        .collect();
     let conflict = |a: &[String], b: &[String]| {
         let parse = |entries: &[String]| Scope::parse(entries, policy.fold).ok();
         matches!((parse(a), parse(b)), (Some(a), Some(b)) if policy.zones.overlap(&a, &b))
     };
     let program = |name: &str| {
-        std::env::var_os("PATH").is_some_and(|path| std::env::split_paths(&path).any(|dir| dir.join(name).is_file()))
+        std::env::var_os("PATH")
+            .is_some_and(|path| std::env::split_paths(&path).any(|dir| dir.join(name).is_file()))
     };
     read(&Known {
         runners: &runners,
@@ -101,15 +112,30 @@ fn bad(file: &str, problems: &[Problem]) -> Failure {
                     "message": it.message, "fix": it.fix })
         })
         .collect();
-    let many = if problems.len() == 1 { "one error".to_owned() } else { format!("{} errors", problems.len()) };
-    Trouble::new(exit::UNREADABLE, code, format!("{file} has {many}\n{}", render(problems).trim_end()))
+    let many = if problems.len() == 1 {
+        "one error".to_owned()
+    } else {
+        format!("{} errors", problems.len())
+    };
+    let rendered = render(problems);
+    // The count stands on the first line already.
+    let detail = rendered
+        .trim_end()
+        .rsplit_once("\n\n")
+        .map_or("", |(problems, _)| problems)
+        .to_owned();
+    Trouble::new(exit::UNREADABLE, code, format!("{file} has {many}"))
+        .detail(detail)
         .facts(json!({ "problems": facts }))
         .into()
 }
 
 /// A notice on a line.
 pub fn notice_line(notice: &Notice) -> String {
-    format!("note: {}:{}:{}: {} [{}]", notice.file, notice.line, notice.column, notice.message, notice.code)
+    format!(
+        "note: {}:{}:{}: {} [{}]",
+        notice.file, notice.line, notice.column, notice.message, notice.code
+    )
 }
 
 /// The plan in one line: phases, zones, human gates.
@@ -120,15 +146,26 @@ pub fn map_line(policy: &Policy, plan: &Fact) -> String {
             *zones.entry(zone.to_string()).or_default() += 1;
         }
     }
-    let zones: Vec<String> = zones.iter().map(|(zone, count)| format!("{zone} ×{count}")).collect();
+    let zones: Vec<String> = zones
+        .iter()
+        .map(|(zone, count)| format!("{zone} ×{count}"))
+        .collect();
     let gates: Vec<String> = plan
         .phases
         .iter()
         .filter(|phase| phase.gate == PhaseGate::Human)
         .map(|phase| format!("phase {}", phase.id))
         .collect();
-    let gates = if gates.is_empty() { "0".to_owned() } else { format!("{} ({})", gates.len(), gates.join(", ")) };
-    format!("Plan loaded: {} phases, zones: {}, human gates: {gates}", plan.phases.len(), zones.join(", "))
+    let gates = if gates.is_empty() {
+        "0".to_owned()
+    } else {
+        format!("{} ({})", gates.len(), gates.join(", "))
+    };
+    format!(
+        "Plan loaded: {} phases, zones: {}, human gates: {gates}",
+        plan.phases.len(),
+        zones.join(", ")
+    )
 }
 
 fn document(policy: &Policy, plan: &Fact) -> serde_json::Value {
@@ -153,9 +190,16 @@ fn document(policy: &Policy, plan: &Fact) -> serde_json::Value {
 fn show(policy: &Policy, plan: &Fact) -> String {
     let mut lines = vec![map_line(policy, plan), format!("  on {}", plan.branch)];
     for phase in plan.order().unwrap_or_default() {
-        let zones: Vec<String> = drift::zones_of(policy, phase).iter().map(ToString::to_string).collect();
+        let zones: Vec<String> = drift::zones_of(policy, phase)
+            .iter()
+            .map(ToString::to_string)
+            .collect();
         let needs: Vec<&str> = phase.needs.iter().map(|need| need.as_str()).collect();
-        let after = if needs.is_empty() { String::new() } else { format!("  after {}", needs.join(", ")) };
+        let after = if needs.is_empty() {
+            String::new()
+        } else {
+            format!("  after {}", needs.join(", "))
+        };
         lines.push(format!(
             "  {}  {} | zone: {} | type: {} | {}{after}",
             phase.id,
@@ -172,4 +216,3 @@ fn show(policy: &Policy, plan: &Fact) -> String {
 pub fn path_of(name: &Path) -> PathBuf {
     std::path::absolute(name).unwrap_or_else(|_| name.to_owned())
 }
-

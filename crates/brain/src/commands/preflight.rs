@@ -17,7 +17,7 @@ use crate::cli::{Check, Globals, OpWord, Preflight};
 use crate::context::{Context, Typed, bad_path};
 use crate::failure::{Failure, Trouble};
 use crate::out::Out;
-use crate::{advice, exit, place, wire};
+use crate::{advice, exit, facts, place, wire};
 
 /// Lines of human output at most (section 7).
 const LINES_MOST: usize = 10;
@@ -31,19 +31,29 @@ pub fn preflight(globals: &Globals, verb: &Preflight) -> Result<u8, Failure> {
         Preflight::Fail { id, why } => {
             let cx = &mut Context::open(globals)?;
             let id = cx.claim_id(id, Typed::Part)?;
-            cx.submit(&Command::FailWork { id: id.clone(), why: why.clone() })?;
+            cx.submit(&Command::FailWork {
+                id: id.clone(),
+                why: why.clone(),
+            })?;
             count(cx, &id)
         }
         Preflight::Reset { id, why } => {
             let cx = &mut Context::open(globals)?;
             let id = cx.claim_id(id, Typed::Part)?;
             let (world, _) = cx.look(&vec![Pick::Claim(id.clone())])?;
-            let tripped = world.claims.get(&id).and_then(|claim| world.works.get(&claim.work)).is_some_and(|work| work.tripped);
+            let tripped = world
+                .claims
+                .get(&id)
+                .and_then(|claim| world.works.get(&claim.work))
+                .is_some_and(|work| work.tripped);
             if tripped {
                 let text = format!("reset the breaker of {id}: {why}");
                 crate::proof::prove(cx, "reset the breaker", &text, &text)?;
             }
-            cx.submit(&Command::ResetWork { id: id.clone(), why: why.clone() })?;
+            cx.submit(&Command::ResetWork {
+                id: id.clone(),
+                why: why.clone(),
+            })?;
             count(cx, &id)
         }
         Preflight::Status { id } => {
@@ -57,7 +67,10 @@ pub fn preflight(globals: &Globals, verb: &Preflight) -> Result<u8, Failure> {
 /// Shows the failures of a claim's work.
 fn count(cx: &mut Context, id: &SessId) -> Result<u8, Failure> {
     let (world, _) = cx.look(&vec![Pick::Claim(id.clone())])?;
-    let claim = world.claims.get(id).ok_or_else(|| Refusal::ClaimUnknown { id: id.to_string() })?;
+    let claim = world
+        .claims
+        .get(id)
+        .ok_or_else(|| Refusal::ClaimUnknown { id: id.to_string() })?;
     let work = world.works.get(&claim.work);
     let (fails, most) = (work.map_or(0, |work| work.fails), cx.policy.fails_max);
     let last = work.and_then(|work| work.last.clone());
@@ -78,12 +91,21 @@ fn count(cx: &mut Context, id: &SessId) -> Result<u8, Failure> {
 ///
 /// `None` hands the words to the grammar: help, a mistake, or anything unusual.
 pub fn fast(args: &[OsString]) -> Option<(Globals, Check)> {
-    let [first, second, rest @ ..] = args else { return None };
+    let [first, second, rest @ ..] = args else {
+        return None;
+    };
     if first != "preflight" || second != "check" {
         return None;
     }
-    let mut globals = Globals { root: std::env::var_os("BRAIN_ROOT").map(PathBuf::from), ..Globals::default() };
-    let mut check = Check { id: String::new(), paths: Vec::new(), op: OpWord::Write };
+    let mut globals = Globals {
+        root: std::env::var_os("BRAIN_ROOT").map(PathBuf::from),
+        ..Globals::default()
+    };
+    let mut check = Check {
+        id: String::new(),
+        paths: Vec::new(),
+        op: OpWord::Write,
+    };
     let mut words = rest.iter();
     let mut plain = false;
     while let Some(word) = words.next() {
@@ -115,16 +137,21 @@ pub fn check(globals: &Globals, args: &Check) -> Result<u8, Failure> {
         OpWord::Read => Op::Read,
         OpWord::Delete => Op::Delete,
     };
-    let mut cx = match Context::open(globals) {
+    let mut cx = match Context::near(globals) {
         Ok(cx) => cx,
         Err(failure) if op == Op::Read => return blind(globals, args, failure),
         Err(failure) => return Err(failure),
     };
     let cx = &mut cx;
+    let mut near = op != Op::Read && SessId::parse(&args.id).is_ok();
+    if !near {
+        cx.look_around();
+    }
     let id = match args.id.as_str() {
         "-" if op == Op::Read => None,
         "-" => return Err(Trouble::usage("only a read goes without a claim").into()),
         "@me" => Some(cx.claim_id("@me", Typed::Part)?),
+        // The whole id costs no look of its own; what is no claim's may still be a part of one.
         text => match SessId::parse(text) {
             Ok(id) => Some(id),
             Err(_) => Some(cx.claim_id(text, Typed::Part)?),
@@ -133,80 +160,164 @@ pub fn check(globals: &Globals, args: &Check) -> Result<u8, Failure> {
     let mut placer = place::Placer::new(&cx.root);
     let mut paths = Vec::with_capacity(args.paths.len());
     for path in &args.paths {
-        paths.push(placer.place(&cx.cwd, path.as_os_str(), op).map_err(|error| bad_path(path, &error))?);
+        paths.push(
+            placer
+                .place(&cx.cwd, path.as_os_str(), op)
+                .map_err(|error| bad_path(path, &error))?,
+        );
     }
-    let ask = Ask { id: id.clone(), op, paths };
-    let mut verdicts = Vec::new();
-    for renewed in [false, true] {
+    let ask = Ask {
+        id: id.clone(),
+        op,
+        paths,
+    };
+    let mut renewed = false;
+    let verdicts = loop {
         let picks = footprint::of_preflight(&ask, &cx.caller);
         let (world, now) = cx.store.look(&picks)?;
-        let asked = Asked { world: &world, caller: &cx.caller, policy: &cx.policy, now };
-        match (judge(asked, &ask), &id) {
-            (Answer::Judged(judged), _) => {
-                verdicts = judged;
-                let go = verdicts.iter().all(|verdict| verdict.refused.is_none());
-                if let (true, Some(id), false) = (go, &id, renewed) {
-                    sign_of_life(cx, &world, id, now);
+        let asked = Asked {
+            world: &world,
+            caller: &cx.caller,
+            policy: &cx.policy,
+            now,
+        };
+        let judged = judge(asked, &ask);
+        let go = |verdicts: &[Verdict]| verdicts.iter().all(|verdict| verdict.refused.is_none());
+        match (judged, &id) {
+            (Answer::Judged(verdicts), Some(id)) if go(&verdicts) => {
+                if !renewed {
+                    sign_of_life(cx, &world, id, now, near);
                 }
-                break;
+                break verdicts;
+            }
+            // Whose processes stand above can only turn a no into a yes, or say who may renew.
+            _ if near => {
+                cx.look_around();
+                near = false;
+            }
+            (Answer::Judged(verdicts), _) => {
+                if let (Some(part), false) = (is_unknown(&verdicts), renewed)
+                    && let Ok(whole) = cx.claim_id(&part, Typed::Part)
+                {
+                    return check(
+                        globals,
+                        &Check {
+                            id: whole.to_string(),
+                            paths: args.paths.clone(),
+                            op: args.op,
+                        },
+                    );
+                }
+                break verdicts;
             }
             (Answer::RenewFirst, Some(id)) if !renewed => {
                 cx.submit(&Command::RenewClaim { id: id.clone() })?;
+                renewed = true;
             }
             (Answer::RenewFirst, _) => {
-                return Err(Trouble::new(exit::BUSY, "claim.renewal", "the claim could not be renewed in time").into());
+                return Err(Trouble::new(
+                    exit::BUSY,
+                    "claim.renewal",
+                    "the claim could not be renewed in time",
+                )
+                .into());
             }
         }
-    }
+    };
     Ok(answer(cx.out, id.as_ref(), &verdicts))
 }
 
+/// The id that no claim has.
+fn is_unknown(verdicts: &[Verdict]) -> Option<String> {
+    match verdicts.first()?.refused.as_ref()? {
+        (_, Detail::Unknown { id }) => Some(id.clone()),
+        _ => None,
+    }
+}
+
 /// Pushes the claim's expiry on, when the last sign of life is old enough to be worth a write.
-fn sign_of_life(cx: &mut Context, world: &protocol::world::World, id: &SessId, now: protocol::facts::time::Instant) {
-    let (Some(claim), Some(lease)) = (world.claims.get(id), world.leases.get(&Lease::Claim(id.clone()))) else {
+fn sign_of_life(
+    cx: &mut Context,
+    world: &protocol::world::World,
+    id: &SessId,
+    now: protocol::facts::time::Instant,
+    near: bool,
+) {
+    let (Some(claim), Some(lease)) = (world.claims.get(id), world.leases.get(&Lease::Claim(id.clone())))
+    else {
         return;
     };
-    let mine = protocol::world::owns(&cx.caller, claim) || !cx.is_agent();
-    let old = now.since(lease.touched).is_some_and(|age| age.as_ms() > TOUCH_AFTER.min(claim.ttl.as_ms() / 10));
-    if mine && old {
+    let old = now
+        .since(lease.touched)
+        .is_some_and(|age| age.as_ms() > TOUCH_AFTER.min(claim.ttl.as_ms() / 10));
+    if !old {
+        return;
+    }
+    if near {
+        cx.look_around();
+    }
+    if protocol::world::owns(&cx.caller, claim) || !cx.is_agent() {
         // A lost renewal only shortens the lease; the next check renews.
-        let _ = cx.store.touch(&[(Lease::Claim(id.clone()), claim.fence)], claim.ttl);
+        let _ = cx
+            .store
+            .touch(&[(Lease::Claim(id.clone()), claim.fence)], claim.ttl);
     }
 }
 
 /// Shows the verdicts; gives the exit code.
 fn answer(out: Out, id: Option<&SessId>, verdicts: &[Verdict]) -> u8 {
-    let code = verdicts.iter().find_map(|it| it.refused.as_ref()).map_or(0, |(check, _)| check.exit());
+    let code = verdicts
+        .iter()
+        .find_map(|it| it.refused.as_ref())
+        .map_or(0, |(check, _)| check.exit());
     if out.json {
         let shown: Vec<Value> = verdicts.iter().map(|verdict| verdict_json(id, verdict)).collect();
         let document = json!({ "v": wire::VERSION, "ok": code == 0, "exit": code, "verdicts": shown });
-        println!("{document}");
+        out.document(&document);
         return code;
     }
+    let refused: Vec<&Verdict> = verdicts
+        .iter()
+        .filter(|verdict| verdict.refused.is_some())
+        .collect();
     let mut lines = Vec::new();
-    let refused: Vec<&Verdict> = verdicts.iter().filter(|verdict| verdict.refused.is_some()).collect();
+    let mut mends = None;
     for verdict in &refused {
-        if let Some((check, detail)) = &verdict.refused {
-            let (message, advice) = words(id, verdict, detail);
-            lines.push(format!("refused: {message} [{}, check {}]", detail.code(), number(*check)));
-            lines.extend(advice.into_iter().take(2).map(|it| match it.run {
-                Some(run) => format!("  {}: {run}", it.say),
-                None => format!("  {}", it.say),
-            }));
-        }
+        let Some((check, detail)) = &verdict.refused else {
+            continue;
+        };
+        let (message, advice) = words(id, verdict, detail);
+        lines.push(format!(
+            "refused: {message} [{}, check {}]",
+            detail.code(),
+            number(*check)
+        ));
+        let advice = advice.into_iter().map(|it| match it.run {
+            Some(run) => format!("  {}: {run}", it.say),
+            None => format!("  {}", it.say),
+        });
+        mends = mends.or_else(|| advice.into_iter().next());
     }
-    let more = lines.len().saturating_sub(LINES_MOST);
-    for line in lines.iter().take(if more > 0 { LINES_MOST - 1 } else { LINES_MOST }) {
-        out.note(line);
+    // What mends the first refusal comes last, where it is read.
+    let room = LINES_MOST - usize::from(mends.is_some());
+    let shown = if lines.len() > room { room - 1 } else { lines.len() };
+    lines.iter().take(shown).for_each(|line| out.note(line));
+    if shown < lines.len() {
+        out.note(format!(
+            "refused: and {} more, of {} paths",
+            lines.len() - shown,
+            verdicts.len()
+        ));
     }
-    if more > 0 {
-        out.note(format!("  and more: {} of {} paths are refused", refused.len(), verdicts.len()));
-    }
+    mends.iter().for_each(|mends| out.note(mends));
     code
 }
 
 fn words(id: Option<&SessId>, verdict: &Verdict, detail: &Detail) -> (String, Vec<advice::Advice>) {
-    let path = verdict.path.as_ref().map_or(verdict.given.as_str(), |path| path.as_str());
+    let path = verdict
+        .path
+        .as_ref()
+        .map_or(verdict.given.as_str(), |path| path.as_str());
     let satellite = match detail {
         Detail::NotCovered { pilot: Some(_), .. } => id,
         _ => None,
@@ -241,7 +352,7 @@ fn verdict_json(id: Option<&SessId>, verdict: &Verdict) -> Value {
                 "exit": check.exit(),
                 "code": detail.code(),
                 "message": message,
-                "facts": wire::detail_facts(detail),
+                "facts": facts::of_detail(detail),
                 "fix": fix,
             })
         }
@@ -251,16 +362,27 @@ fn verdict_json(id: Option<&SessId>, verdict: &Verdict) -> Value {
 /// A read where the store cannot be asked: zone `secret` is refused to every agent, the rest is no concern.
 fn blind(globals: &Globals, args: &Check, failure: Failure) -> Result<u8, Failure> {
     let cwd = std::env::current_dir().map_err(|_| Trouble::usage("the current folder is gone"))?;
-    let Ok(root) = crate::context::find_root(globals, &cwd) else { return Err(failure) };
+    let Ok(root) = crate::context::find_root(globals, &cwd) else {
+        return Err(failure);
+    };
     let (_, policy) = crate::context::configuration(&root)?;
     let caller = crate::caller::Probe::new().near();
     let mut placer = place::Placer::new(&root);
     let mut verdicts = Vec::new();
     for path in &args.paths {
-        let asked = placer.place(&cwd, path.as_os_str(), Op::Read).map_err(|error| bad_path(path, &error))?;
-        let secret = asked.path.as_ref().is_ok_and(|path| read_blind(&caller.nature, policy.zones.zone_of(path)));
+        let asked = placer
+            .place(&cwd, path.as_os_str(), Op::Read)
+            .map_err(|error| bad_path(path, &error))?;
+        let secret = asked
+            .path
+            .as_ref()
+            .is_ok_and(|path| read_blind(&caller.nature, policy.zones.zone_of(path)));
         let refused = secret.then_some((Checked::Zone, Detail::SecretRead));
-        verdicts.push(Verdict { given: asked.given, path: asked.path.ok(), refused });
+        verdicts.push(Verdict {
+            given: asked.given,
+            path: asked.path.ok(),
+            refused,
+        });
     }
     Ok(answer(Out::new(globals), None, &verdicts))
 }

@@ -2,8 +2,8 @@
 
 use std::fs::File;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex};
 use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::{Arc, Mutex};
 
 use protocol::command::Command;
 use protocol::event::Event;
@@ -17,11 +17,11 @@ use protocol::world::{Pick, World};
 use runner::drive::{self, Driven, Driver, Face, Ground, News, Planned, Trouble as Why};
 use rustix::fs::FlockOperation;
 use serde_json::json;
-use store::{Fault, Sqlite, SqliteOptions, Store};
+use store::{Fault, Store};
 
 use crate::cli::{Run, RunVerb};
 use crate::commands::plan;
-use crate::context::{Context, Typed};
+use crate::context::{Context, Typed, open_store};
 use crate::failure::{Failure, Trouble};
 use crate::out::Out;
 use crate::{advice, exit, gitwords, ground, prompt, proof, report, show, wire};
@@ -39,7 +39,8 @@ pub fn run(cx: &mut Context, args: &Run) -> Result<u8, Failure> {
             let (run, world) = whole(cx, run.as_deref())?;
             let text = report::render(&world, &run, format);
             if cx.out.json {
-                cx.out.answer(json!({ "report": report::document(&world, &run) }), "");
+                cx.out
+                    .answer(json!({ "report": report::document(&world, &run) }), "");
             } else {
                 cx.out.answer(json!({}), text);
             }
@@ -49,8 +50,11 @@ pub fn run(cx: &mut Context, args: &Run) -> Result<u8, Failure> {
             let id = cx.run_id(run.as_deref())?;
             let entries = cx.submit(&Command::CancelRun { run: id.clone() })?;
             crate::attempts::end(&cx.root, &entries);
-            cx.out.answer(json!({ "run": id.as_str(), "end": "cancelled" }), "");
-            cx.out.note(format!("{id} is cancelled; what it merged into its theme stays there"));
+            cx.out
+                .answer(json!({ "run": id.as_str(), "end": "cancelled" }), "");
+            cx.out.note(format!(
+                "{id} is cancelled; what it merged into its theme stays there"
+            ));
             Ok(0)
         }
         None => match &args.resume {
@@ -61,9 +65,15 @@ pub fn run(cx: &mut Context, args: &Run) -> Result<u8, Failure> {
 }
 
 fn start(cx: &mut Context, args: &Run) -> Result<u8, Failure> {
-    let path = args.plan.as_deref().map(plan::path_of).ok_or_else(|| Trouble::usage("no plan was named"))?;
+    let path = args
+        .plan
+        .as_deref()
+        .map(plan::path_of)
+        .ok_or_else(|| Trouble::usage("no plan was named"))?;
     let (fact, notices) = plan::read(&cx.config, &cx.policy, &path)?;
-    notices.iter().for_each(|notice| cx.out.note(plan::notice_line(notice)));
+    notices
+        .iter()
+        .for_each(|notice| cx.out.note(plan::notice_line(notice)));
     let mode = match args.mode.as_deref() {
         Some("swarm") => Mode::Swarm,
         Some("assisted") => Mode::Assisted,
@@ -72,17 +82,35 @@ fn start(cx: &mut Context, args: &Run) -> Result<u8, Failure> {
     };
     if mode != Mode::Swarm {
         return Err(Trouble::usage("this version runs plans in swarm mode only")
-            .fix("run it so", format!("brain run {} --mode swarm", advice::quote(&path.display().to_string())))
+            .fix(
+                "run it so",
+                format!(
+                    "brain run {} --mode swarm",
+                    advice::quote(&path.display().to_string())
+                ),
+            )
             .into());
     }
-    let yes_to: Vec<GateKind> = args.yes_to.iter().filter_map(|word| GateKind::parse(word)).collect();
+    let yes_to: Vec<GateKind> = args
+        .yes_to
+        .iter()
+        .filter_map(|word| GateKind::parse(word))
+        .collect();
     if !yes_to.is_empty() {
         let text = format!("run {} and say yes to {}", fact.name, args.yes_to.join(", "));
         proof::prove(cx, "say yes beforehand", &text, &text)?;
     }
-    let parent = args.parent.as_deref().map(|id| cx.claim_id(id, Typed::Part)).transpose()?;
+    let parent = args
+        .parent
+        .as_deref()
+        .map(|id| cx.claim_id(id, Typed::Part))
+        .transpose()?;
     cx.out.note(plan::map_line(&cx.policy, &fact));
-    let phases: Vec<_> = fact.phases.iter().map(|it| (it.clone(), drive::phase_digest(it))).collect();
+    let phases: Vec<_> = fact
+        .phases
+        .iter()
+        .map(|it| (it.clone(), drive::phase_digest(it)))
+        .collect();
     let planned = Planned {
         digest: drive::whole_digest(&phases),
         source: path.display().to_string(),
@@ -96,8 +124,12 @@ fn start(cx: &mut Context, args: &Run) -> Result<u8, Failure> {
     };
     let ground = ground::of(cx)?;
     let open = opener(cx);
-    let (run, fence) = drive::start(&ground, &open, &planned).map_err(|why| failure(&planned.plan.name, why))?;
-    cx.out.note(format!("{run} of {}, on {}", planned.plan.name, planned.plan.branch));
+    let (run, fence) =
+        drive::start(&ground, &open, &planned).map_err(|why| failure(&planned.plan.name, why))?;
+    cx.out.note(format!(
+        "{run} of {}, on {}",
+        planned.plan.name, planned.plan.branch
+    ));
     let alive = hold(cx, &run)?.ok_or_else(|| Refusal::RunDriven { run: run.clone() })?;
     go(cx, args, &ground, &run, fence, &path, alive)
 }
@@ -105,14 +137,20 @@ fn start(cx: &mut Context, args: &Run) -> Result<u8, Failure> {
 fn resume(cx: &mut Context, args: &Run, text: &str) -> Result<u8, Failure> {
     let id = cx.run_id(Some(text))?;
     let (world, _) = cx.look(&vec![Pick::Run(id.clone())])?;
-    let run = world.runs.get(&id).ok_or_else(|| Refusal::RunUnknown { id: id.to_string() })?;
+    let run = world
+        .runs
+        .get(&id)
+        .ok_or_else(|| Refusal::RunUnknown { id: id.to_string() })?;
     let source = PathBuf::from(&run.source);
     if let Some(end) = run.end {
         return over(cx, &id, end);
     }
     // Whoever holds the lock drives, however long it was silent: it is asked before the lease is.
     let alive = hold(cx, &id)?.ok_or_else(|| Refusal::RunDriven { run: id.clone() })?;
-    let entries = cx.submit(&Command::TakeRun { id: id.clone(), driver_gone: true })?;
+    let entries = cx.submit(&Command::TakeRun {
+        id: id.clone(),
+        driver_gone: true,
+    })?;
     let fence = entries.iter().find_map(|entry| match entry.event {
         Event::RunTaken { driver, .. } => Some(driver),
         _ => None,
@@ -127,7 +165,11 @@ fn hold(cx: &Context, run: &RunId) -> Result<Option<File>, Failure> {
     let folder = cx.root.state().join("runs");
     std::fs::create_dir_all(&folder).map_err(|error| Trouble::io("cannot make", &folder, &error))?;
     let path = folder.join(format!("{run}.lock"));
-    let file = File::options().create(true).truncate(false).write(true).open(&path);
+    let file = File::options()
+        .create(true)
+        .truncate(false)
+        .write(true)
+        .open(&path);
     let file = file.map_err(|error| Trouble::io("cannot open", &path, &error))?;
     match rustix::fs::flock(&file, FlockOperation::NonBlockingLockExclusive) {
         Ok(()) => Ok(Some(file)),
@@ -158,11 +200,8 @@ pub fn rereader(cx: &Context, plan: &Path) -> impl Fn() -> Result<Arc<Fact>, Str
 
 /// Opens one more store on the same brain, for another thread.
 pub fn opener(cx: &Context) -> impl Fn() -> Result<Box<dyn Store>, Fault> + Sync + use<> {
-    let path = cx.root.state().join(crate::root::DATABASE);
-    move || {
-        let options = SqliteOptions { clock: crate::clock(), ..SqliteOptions::default() };
-        Ok(Box::new(Sqlite::open(&path, options)?) as Box<dyn Store>)
-    }
+    let (path, keys) = (cx.root.state().join(crate::root::DATABASE), cx.keys.clone());
+    move || Ok(Box::new(open_store(&path, &keys)?) as Box<dyn Store>)
 }
 
 /// Drives a run to its end, or to gates that nobody here can answer.
@@ -179,7 +218,10 @@ fn go(
     let reread = rereader(cx, plan);
     let asks = prompt::has_terminal() && !cx.out.json && !cx.is_agent() && !args.no_wait;
     let (ask, asked) = channel();
-    let face = Screen { out: cx.out, ask: asks.then(|| Mutex::new(ask)) };
+    let face = Screen {
+        out: cx.out,
+        ask: asks.then(|| Mutex::new(ask)),
+    };
     if asks {
         prompter(cx, asked);
     }
@@ -196,7 +238,8 @@ fn go(
 fn over(cx: &mut Context, id: &RunId, end: RunEnd) -> Result<u8, Failure> {
     let (run, world) = whole(cx, Some(id.as_str()))?;
     if cx.out.json {
-        cx.out.answer(json!({ "report": report::document(&world, &run) }), "");
+        cx.out
+            .answer(json!({ "report": report::document(&world, &run) }), "");
     } else {
         cx.out.answer(json!({}), report::render(&world, &run, "text"));
     }
@@ -209,12 +252,18 @@ fn over(cx: &mut Context, id: &RunId, end: RunEnd) -> Result<u8, Failure> {
 fn gated(cx: &mut Context, id: &RunId, gates: &[GateId]) -> Result<u8, Failure> {
     let (world, _) = cx.look(&gates.iter().cloned().map(Pick::Gate).collect())?;
     let lines: Vec<String> = world.gates.values().map(show::gate_line).collect();
-    let mut trouble = Trouble::new(exit::HUMAN_FIRST, "gate.pending", format!("{id} waits for a human:\n  {}", lines.join("\n  ")))
-        .facts(json!({ "run": id.as_str(), "gates": world.gates.values().map(wire::gate).collect::<Vec<_>>() }));
+    let mut trouble = Trouble::new(
+        exit::HUMAN_FIRST,
+        "gate.pending",
+        format!("{id} waits for a human:\n  {}", lines.join("\n  ")),
+    )
+    .facts(json!({ "run": id.as_str(), "gates": world.gates.values().map(wire::gate).collect::<Vec<_>>() }));
     if let Some(gate) = gates.first() {
         trouble = trouble.fix("a human looks at it", format!("brain gate show {gate}"));
     }
-    Err(trouble.fix("then go on", format!("brain run --resume {id}")).into())
+    Err(trouble
+        .fix("then go on", format!("brain run --resume {id}"))
+        .into())
 }
 
 /// A thread that asks the person at the terminal, one gate after the other.
@@ -222,8 +271,12 @@ fn prompter(cx: &Context, gates: Receiver<Gate>) {
     let (dir, out, cwd) = (cx.root.dir().to_owned(), cx.out, cx.cwd.clone());
     std::thread::spawn(move || {
         while let Ok(gate) = gates.recv() {
-            let Ok(root) = crate::root::Root::named(&dir) else { return };
-            let Ok(mut cx) = Context::at(out, root, cwd.clone()) else { return };
+            let Ok(root) = crate::root::Root::named(&dir) else {
+                return;
+            };
+            let Ok(mut cx) = Context::at(out, root, cwd.clone()) else {
+                return;
+            };
             loop {
                 let pending = cx
                     .look(&vec![Pick::Gate(gate.id.clone())])
@@ -265,19 +318,36 @@ impl Face for Screen {
 /// One piece of news on a line, or a gate in its block.
 pub fn news_line(out: &Out, news: &News) -> String {
     match news {
-        News::Announced { phase, title, zones, kind } => {
-            out.paint("1", &format!("Phase {phase} — {title} | zone: {} | type: {kind}", zones.join(", ")))
-        }
+        News::Announced {
+            phase,
+            title,
+            zones,
+            kind,
+        } => out.paint(
+            "1",
+            &format!(
+                "Phase {phase} — {title} | zone: {} | type: {kind}",
+                zones.join(", ")
+            ),
+        ),
         News::Told { phase, what } => format!("  {phase}  note: {what}"),
-        News::Prepared { phase, took_ms } => format!("  {phase}  worktree ready in {}", show::rough(*took_ms)),
-        News::Started { phase, claim, log } => format!("  {phase}  started as {claim}, log {}", log.display()),
+        News::Prepared { phase, took_ms } => {
+            format!("  {phase}  worktree ready in {}", show::rough(*took_ms))
+        }
+        News::Started { phase, claim, log } => {
+            format!("  {phase}  started as {claim}, log {}", log.display())
+        }
         News::TakenBack { phase, claim } => format!("  {phase}  taken back: {claim} was running all along"),
         News::Ended { phase, how, ran_ms } => format!("  {phase}  {how} after {}", show::rough(*ran_ms)),
         News::Refused { phase, why } => {
             let (message, _) = advice::of_refusal(why);
             out.paint("31", &format!("  {phase}  refused: {message} [{}]", why.code()))
         }
-        News::Settled { phase, outcome, summary } => {
+        News::Settled {
+            phase,
+            outcome,
+            summary,
+        } => {
             let colour = if *outcome == Outcome::Ok { "32" } else { "33" };
             let mut text = out.paint(colour, &format!("  {phase}  {}", outcome.as_str()));
             for line in summary {
@@ -287,8 +357,18 @@ pub fn news_line(out: &Out, news: &News) -> String {
         }
         News::Gate(gate) => format!("{}\n   → brain gate answer {} CHOICE", show::gate(gate), gate.id),
         News::Merged { repo, into, commit } => {
-            let repo = if repo == "." { String::new() } else { format!(" of {repo}") };
-            out.paint("32", &format!("merged into {into}{repo} at {}", commit.get(..7).unwrap_or(commit)))
+            let repo = if repo == "." {
+                String::new()
+            } else {
+                format!(" of {repo}")
+            };
+            out.paint(
+                "32",
+                &format!(
+                    "merged into {into}{repo} at {}",
+                    commit.get(..7).unwrap_or(commit)
+                ),
+            )
         }
     }
 }
@@ -303,15 +383,23 @@ fn failure(name: &str, why: Why) -> Failure {
         Why::MergeConflict { repo, files } => Trouble::new(
             exit::PLAN_FAILED,
             "run.merge_conflict",
-            format!("the theme conflicts with the main branch of {repo} in {}; nothing was moved", files.join(", ")),
+            format!(
+                "the theme conflicts with the main branch of {repo} in {}; nothing was moved",
+                files.join(", ")
+            ),
         )
-        .hint("merge the main branch into the theme by hand, or settle the conflict in a worktree of the theme")
+        .hint(
+            "merge the main branch into the theme by hand, or settle the conflict in a worktree of the theme",
+        )
         .fix("then try again", resume)
         .into(),
         Why::WouldOverwrite { repo, paths } => Trouble::new(
             exit::PLAN_FAILED,
             "run.would_overwrite",
-            format!("the merge would overwrite uncommitted work in {repo}: {}; nothing was moved", paths.join(", ")),
+            format!(
+                "the merge would overwrite uncommitted work in {repo}: {}; nothing was moved",
+                paths.join(", ")
+            ),
         )
         .fix("put it aside or commit it, then try again", resume)
         .into(),
@@ -326,16 +414,27 @@ fn failure(name: &str, why: Why) -> Failure {
         Why::Phase { phase, why } => {
             Trouble::new(exit::UNREADABLE, "run.phase", format!("phase {phase}: {why}")).into()
         }
-        other => Trouble::new(exit::UNREACHABLE, "run.failed", other.to_string()).fix("go on", resume).into(),
+        other => Trouble::new(exit::UNREACHABLE, "run.failed", other.to_string())
+            .fix("go on", resume)
+            .into(),
     }
 }
 
 /// A run with everything that a report needs.
 fn whole(cx: &mut Context, run: Option<&str>) -> Result<(RunFact, World), Failure> {
     let id = cx.run_id(run)?;
-    let picks = vec![Pick::Run(id.clone()), Pick::Crew(id.clone()), Pick::Phases(id.clone()), Pick::GatesOfRun(id.clone())];
+    let picks = vec![
+        Pick::Run(id.clone()),
+        Pick::Crew(id.clone()),
+        Pick::Phases(id.clone()),
+        Pick::GatesOfRun(id.clone()),
+    ];
     let (world, _) = cx.look(&picks)?;
-    let run = world.runs.get(&id).cloned().ok_or_else(|| Refusal::RunUnknown { id: id.to_string() })?;
+    let run = world
+        .runs
+        .get(&id)
+        .cloned()
+        .ok_or_else(|| Refusal::RunUnknown { id: id.to_string() })?;
     Ok((run, world))
 }
 
@@ -353,10 +452,19 @@ fn status(cx: &mut Context, run: Option<&str>) -> Result<u8, Failure> {
     for phase in &phases {
         let (standing, outcome) = wire::standing(&phase.standing);
         let outcome = outcome.map_or(String::new(), |outcome| format!(" {outcome}"));
-        let gate = phase.waiting.as_ref().map_or(String::new(), |gate| format!("  waits at {gate}"));
-        let claim = phase.last().map_or(String::new(), |attempt| format!("  {}", attempt.claim));
-        text.push(format!("  {:<10} {}  {}{outcome}{claim}{gate}", phase.phase.id, standing, phase.phase.title));
+        let gate = phase
+            .waiting
+            .as_ref()
+            .map_or(String::new(), |gate| format!("  waits at {gate}"));
+        let claim = phase
+            .last()
+            .map_or(String::new(), |attempt| format!("  {}", attempt.claim));
+        text.push(format!(
+            "  {:<10} {}  {}{outcome}{claim}{gate}",
+            phase.phase.id, standing, phase.phase.title
+        ));
     }
-    cx.out.answer(json!({ "run": wire::run(&run, &phases) }), text.join("\n"));
+    cx.out
+        .answer(json!({ "run": wire::run(&run, &phases) }), text.join("\n"));
     Ok(0)
 }

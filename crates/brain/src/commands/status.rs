@@ -6,72 +6,112 @@ use protocol::facts::claim::{Claim, State};
 use protocol::facts::time::rfc3339;
 use protocol::world::{Pick, World, pauser_name};
 use serde_json::json;
+use store::{Sqlite, SqliteOptions, Store};
 
-use crate::context::Context;
+use crate::context::{Context, no_root};
 use crate::failure::Failure;
-use crate::{attempts, proof, show, wire};
+use crate::show::counted;
+use crate::{attempts, show, wire};
 
 /// How alive a claim is, derived from its lease and its owner when it is read (O-36).
-fn life(cx: &Context, world: &World, claim: &Claim, state: State) -> &'static str {
+fn life(cx: &Context, claim: &Claim, state: State) -> &'static str {
     if state == State::Stale {
-        return if claim.reaped { "owner gone" } else { "lease expired" };
+        return if claim.reaped {
+            "owner gone"
+        } else {
+            "lease expired"
+        };
     }
     let gone = match (&claim.workflow, &claim.owner.process) {
         (Some(_), _) => attempts::gone(&cx.root, &claim.id).is_some(),
         (None, Some(process)) => attempts::process_gone(process).is_some(),
         (None, None) => false,
     };
-    let _ = world;
     if gone { "owner gone" } else { "alive" }
 }
 
 /// Carries out `brain status`.
 pub fn status(cx: &mut Context) -> Result<u8, Failure> {
-    let picks = vec![Pick::Live, Pick::PendingGates, Pick::AllMail, Pick::AllLocks, Pick::LiveRuns];
+    let picks = vec![
+        Pick::Live,
+        Pick::PendingGates,
+        Pick::AllMail,
+        Pick::AllLocks,
+        Pick::LiveRuns,
+    ];
     let (world, now) = cx.look(&picks)?;
-    let live: Vec<&Claim> = world.claims.values().filter(|claim| !claim.is_terminal()).collect();
+    let live: Vec<&Claim> = world
+        .claims
+        .values()
+        .filter(|claim| !claim.is_terminal())
+        .collect();
     let rows: Vec<(&Claim, State, &str)> = live
         .iter()
         .map(|claim| {
             let state = world.state(claim, now);
-            (*claim, state, life(cx, &world, claim, state))
+            (*claim, state, life(cx, claim, state))
         })
         .collect();
     let count = |what: &str| rows.iter().filter(|(_, _, life)| *life == what).count();
     let (alive, expired, gone) = (count("alive"), count("lease expired"), count("owner gone"));
     let gates: Vec<_> = world.gates.values().filter(|gate| gate.is_pending()).collect();
-    let orphans: Vec<_> = world.signals.values().filter(|signal| signal.orphan || is_orphan(&world, signal)).collect();
-    let held: Vec<_> = world.locks.values().filter(|lock| world.holds(lock, now)).collect();
+    let orphans: Vec<_> = world
+        .signals
+        .values()
+        .filter(|signal| show::is_orphan(&world, signal))
+        .collect();
+    let held: Vec<_> = world
+        .locks
+        .values()
+        .filter(|lock| world.holds(lock, now))
+        .collect();
     let policies: BTreeSet<&str> = live.iter().map(|claim| claim.policy.as_str()).collect();
-    let forged = forged(cx)?;
+    let forged = forged(cx, &world)?;
 
     let mut text = Vec::new();
     if let Some((why, by)) = &world.halt.standing {
-        let since = world.halt.stretches.last().map_or(String::new(), |it| rfc3339(it.from.wall));
+        let since = world
+            .halt
+            .stretches
+            .last()
+            .map_or(String::new(), |it| rfc3339(it.from.wall));
         text.push(format!("STOPPED since {since} by {}: {why}", pauser_name(by)));
     }
     text.push(format!(
-        "{} claims: {alive} alive, {expired} expired, {gone} with their owner gone; {} locks, {} open gates, {} signals, {} orphans",
-        rows.len(),
-        held.len(),
-        gates.len(),
-        world.signals.len(),
-        orphans.len()
+        "{}: {alive} alive, {expired} expired, {gone} with their owner gone; {}, {}, {}, {}",
+        counted(rows.len(), "claim"),
+        counted(held.len(), "lock"),
+        counted(gates.len(), "open gate"),
+        counted(world.signals.len(), "signal"),
+        counted(orphans.len(), "orphan"),
     ));
-    for (claim, state, life) in &rows {
-        let life = if *life == "alive" { String::new() } else { format!("  [{life}]") };
+    for (claim, _, life) in &rows {
+        let life = if *life == "alive" {
+            String::new()
+        } else {
+            format!("  [{life}]")
+        };
         text.push(format!("  {}{life}", show::claim_line(&world, claim, now)));
-        let _ = state;
     }
     text.extend(gates.iter().map(|gate| format!("  {}", show::gate_line(gate))));
-    text.extend(orphans.iter().map(|signal| format!("  {}", show::signal_line(&world, signal))));
+    text.extend(orphans.iter().map(|signal| {
+        format!(
+            "  {}  sent {}: its addressee has ended",
+            show::signal_line(&world, signal),
+            show::ago(now, signal.created_at)
+        )
+    }));
     for run in world.runs.values() {
         text.push(format!("  {}  {}  pilot {}", run.id, run.plan, run.pilot));
     }
     if policies.len() > 1 {
         text.push("  warning: live claims were opened under different policies (zones or limits)".to_owned());
     }
-    text.extend(forged.iter().map(|id| format!("  warning: the answer of {id} does not verify on this machine: it is none")));
+    text.extend(
+        forged
+            .iter()
+            .map(|id| format!("  warning: the answer of {id} does not verify on this machine: it is none")),
+    );
     if cx.root.repository().is_none() {
         text.push("  the root lies in no git repository".to_owned());
     }
@@ -94,21 +134,15 @@ pub fn status(cx: &mut Context) -> Result<u8, Failure> {
     Ok(0)
 }
 
-/// A signal whose addressee ended without reading it.
-fn is_orphan(world: &World, signal: &protocol::facts::signal::Signal) -> bool {
-    match &signal.to {
-        protocol::facts::signal::Address::Session(id) => world.claims.get(id).is_some_and(Claim::is_terminal),
-        protocol::facts::signal::Address::Human => false,
-    }
-}
-
-/// Gates of unended claims and runs whose answer carries no MAC of this machine's.
-fn forged(cx: &mut Context) -> Result<Vec<String>, Failure> {
-    let (world, _) = cx.look(&vec![Pick::Live])?;
+/// Gates of unended claims and runs whose answer bears no seal that counts here; for the rules it is none.
+fn forged(cx: &mut Context, world: &World) -> Result<Vec<String>, Failure> {
     let mut picks: Vec<Pick> = world.claims.keys().cloned().map(Pick::GatesOf).collect();
-    let (runs, _) = cx.look(&vec![Pick::LiveRuns])?;
-    picks.extend(runs.runs.keys().cloned().map(Pick::GatesOfRun));
-    let (world, _) = cx.look(&picks)?;
+    picks.extend(world.runs.keys().cloned().map(Pick::GatesOfRun));
+    // As it lies there: the store of the context has taken such answers away already.
+    let database = cx.root.database().map_err(|error| no_root(&error))?;
+    let mut raw = Sqlite::open(&database, SqliteOptions::default())?;
+    let (world, _) = raw.look(&picks)?;
     let answered = world.gates.values().filter(|gate| gate.answer.is_some());
-    Ok(answered.filter(|gate| !proof::verifies(cx, gate)).map(|gate| gate.id.to_string()).collect())
+    let forged = answered.filter(|gate| !cx.keys.verify(gate));
+    Ok(forged.map(|gate| gate.id.to_string()).collect())
 }

@@ -2,8 +2,9 @@
 //!
 //! Their readers went line by line, so files that are no YAML worked: those are read so here, and reported.
 
+use super::at::At;
 use super::problem::Source;
-use super::tree::{self, At, Dialect, Entry, Node, Value};
+use super::tree::{self, Dialect, Entry, Node, Value};
 use super::{Tier, bare};
 
 /// Gathers what both files say.

@@ -3,6 +3,7 @@
 //! This stands before every write of every agent, so it reads parser events and nothing more: no schema, no
 //! reflection, no globs. A mistake is never passed over: all are shown in one go (exit 78).
 
+mod at;
 mod compose;
 mod fields;
 mod nearest;
@@ -23,9 +24,10 @@ use protocol::facts::span::Span;
 use protocol::facts::tests::Tests;
 use protocol::facts::zone::{Zone, ZoneError, ZoneLists, Zones};
 
+pub use at::At;
 pub use problem::{ConfigError, Problem};
 pub use template::template;
-pub use tree::{At, Entry, Node, Value};
+pub use tree::{Entry, Node, Value};
 
 use problem::{Flaw, Source, report};
 use tree::Dialect;

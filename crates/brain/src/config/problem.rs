@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use super::tree::At;
+use super::at::At;
 
 /// One mistake, shown where it stands.
 #[derive(Clone, Debug, PartialEq, Eq)]

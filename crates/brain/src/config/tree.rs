@@ -1,29 +1,9 @@
 //! A configuration's YAML as a small tree in which every value knows its place.
 
-use saphyr_parser::{Event, Parser, ScalarStyle, Span};
+use saphyr_parser::{Event, Parser, ScalarStyle};
 
+use super::at::At;
 use super::problem::Flaw;
-
-/// A place in one of the files that were read: line and column in characters, both from 1.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct At {
-    /// Which of the files, in the order in which they were read.
-    pub file: usize,
-    /// The line.
-    pub line: usize,
-    /// The column.
-    pub column: usize,
-}
-
-impl At {
-    fn of(file: usize, span: Span) -> Self {
-        Self {
-            file,
-            line: span.start.line(),
-            column: span.start.col() + 1,
-        }
-    }
-}
 
 /// A value and where it begins.
 #[derive(Clone, Debug, PartialEq)]

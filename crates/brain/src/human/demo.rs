@@ -11,8 +11,8 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 
 use super::{HumanError, MacKey, Seal};
-use runner::random;
 use crate::root::STATE;
+use runner::random;
 
 /// The file that holds the key, in a brain's state.
 const FILE: &str = "demo";

@@ -3,6 +3,9 @@
 #![expect(clippy::unwrap_used, reason = "a helper that fails is a test that fails")]
 
 mod caller;
+#[cfg(feature = "testkit")]
+mod cli;
+mod codes;
 mod config;
 mod human;
 mod place;

@@ -4,8 +4,8 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::process::Command;
 
-use runner::token::Token;
 use protocol::facts::id::SessId;
+use runner::token::Token;
 
 #[test]
 fn a_token_is_kept_for_its_user_alone_and_handed_to_a_child() {

@@ -4,6 +4,7 @@ use git::{Kind, Side};
 use std::fs;
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 fn committed(world: &World) -> Vec<PathBuf> {
     let out = world
@@ -336,5 +337,28 @@ fn the_tree_of_nothing_is_the_tree_of_the_last_commit_whatever_is_staged() {
         left.flatten()
             .all(|f| !f.file_name().to_string_lossy().starts_with("brain-index")),
         "nothing is left over"
+    );
+}
+
+/// Git compares times by the second. What is written within the second in which the index was, it finds by
+/// its content, as long as the index, or its copy, is no younger.
+#[test]
+fn a_change_within_the_second_of_the_index_is_seen_in_the_next_one_too() {
+    let world = World::new();
+    let coordinator = world.coordinator_at(&world.main);
+    let since_second = || {
+        let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap();
+        Duration::from_nanos(now.subsec_nanos().into())
+    };
+    // Times of files lag behind the clock by up to a tick.
+    let second = Duration::from_millis(1_050);
+    std::thread::sleep(second - since_second());
+    world.commit(&world.main, "a.txt", "1st\n");
+    write(&world.main.join("a.txt"), "2nd\n");
+    std::thread::sleep(second - since_second());
+    let tree = coordinator.tree_of(&paths(&["a.txt"])).unwrap();
+    assert_ne!(
+        tree.as_str(),
+        world.git(&world.main, &["rev-parse", "HEAD^{tree}"])
     );
 }

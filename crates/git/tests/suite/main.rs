@@ -5,6 +5,7 @@
 mod audit;
 mod commit;
 mod coordinator;
+mod installed;
 mod land;
 mod races;
 mod refusals;

@@ -8,8 +8,8 @@ use crate::facts::scope::Scope;
 use crate::facts::signal_kind::SignalKind;
 use crate::facts::work::{Work, WorkKey};
 use crate::refusal::Refusal;
-use crate::rules::claim::one_line;
-use crate::rules::signal::{self, Note};
+use crate::rules::note::{self, Note};
+use crate::rules::words::one_line;
 use crate::rules::{Draft, who};
 use crate::world::{World, owns};
 
@@ -76,7 +76,7 @@ pub(crate) fn count(d: &mut Draft<'_>, claim: &Claim, why: &str) {
     if tripped && !already {
         let summary = format!("{fails} failures in a row: {why}");
         for kind in [SignalKind::CircuitBreak, SignalKind::BlockedOn] {
-            signal::tell(d, Note::to_parent(claim, kind, &summary));
+            note::tell(d, Note::to_parent(claim, kind, &summary));
         }
     }
 }

@@ -13,8 +13,10 @@ use crate::facts::tests::hides_status;
 use crate::facts::work::WorkKey;
 use crate::facts::zone::Coverage;
 use crate::refusal::Refusal;
+use crate::rules::family::{fail_tree, pilots_failed};
 use crate::rules::who;
-use crate::rules::{Asked, Draft, breaker, run};
+use crate::rules::words::one_line;
+use crate::rules::{Asked, Draft, breaker};
 use crate::world::World;
 
 /// The shortest time to live; a second under `testkit`, which its policy says.
@@ -107,7 +109,7 @@ pub(crate) fn open(d: &mut Draft<'_>, ask: &OpenClaim, phase: Option<PhaseOf>) -
         let why = format!("stale, and {id} opened over it");
         fail_tree(d, &rival, FailedBy::Superseded(id.clone()), &why);
     }
-    run::pilots_failed(d);
+    pilots_failed(d);
     claim.fence = d.fence();
     d.push(Event::ClaimOpened(claim));
     Ok(id)
@@ -141,23 +143,6 @@ fn check_request(ask: &OpenClaim) -> Result<(), Refusal> {
         return Err(Refusal::Detached { repo: repo.clone() });
     }
     Ok(())
-}
-
-/// Refuses a text that is empty, has a line break or control character, or is too long.
-pub(crate) fn one_line(field: &str, text: &str, most: usize) -> Result<(), Refusal> {
-    let why = if text.trim().is_empty() {
-        "it is empty".to_owned()
-    } else if text.chars().any(char::is_control) {
-        "it must be one line without control characters".to_owned()
-    } else if text.chars().count() > most {
-        format!("it is longer than {most} characters")
-    } else {
-        return Ok(());
-    };
-    Err(Refusal::BadText {
-        field: field.to_owned(),
-        why,
-    })
 }
 
 fn choose_id(d: &Draft<'_>, ask: &OpenClaim) -> Result<SessId, Refusal> {
@@ -379,7 +364,7 @@ pub(crate) fn reap(d: &mut Draft<'_>, gone: &[(SessId, String)]) -> Result<(), R
     for id in spent {
         fail_tree(d, &id, FailedBy::Reaped, "stale for longer than the grace");
     }
-    run::pilots_failed(d);
+    pilots_failed(d);
     Ok(())
 }
 
@@ -397,67 +382,4 @@ fn is_spent(world: &World, claim: &Claim, now: crate::facts::time::Instant, grac
         None => since_wall(claim.opened_at.wall.saturating_add(claim.ttl.as_ms() as i64)),
     };
     age >= grace.as_ms()
-}
-
-/// Fails a claim and every live claim below it, releases their locks and withdraws their gates (section 6).
-pub(crate) fn fail_tree(d: &mut Draft<'_>, id: &SessId, by: FailedBy, why: &str) {
-    if d.world.claims.get(id).is_none_or(Claim::is_terminal) {
-        return;
-    }
-    let below: Vec<SessId> = d
-        .world
-        .descendants(id)
-        .iter()
-        .filter(|it| !it.is_terminal())
-        .map(|it| it.id.clone())
-        .collect();
-    end_of(d, id, why);
-    d.push(Event::ClaimFailed {
-        id: id.clone(),
-        by,
-        why: why.to_owned(),
-    });
-    for child in below {
-        let why = format!("{id} failed: {why}");
-        end_of(d, &child, &why);
-        d.push(Event::ClaimFailed {
-            id: child,
-            by: FailedBy::Ancestor(id.clone()),
-            why,
-        });
-    }
-}
-
-/// Releases the locks of a claim that ends and withdraws its pending gate.
-pub(crate) fn end_of(d: &mut Draft<'_>, id: &SessId, why: &str) {
-    let holder = crate::facts::lock::Holder::Claim(id.clone());
-    let locks: Vec<_> = d
-        .world
-        .locks
-        .values()
-        .filter(|it| it.holder == holder)
-        .map(|it| it.path.clone())
-        .collect();
-    for path in locks {
-        let why = Some(format!("{id} ended: {why}"));
-        d.push(Event::LockReleased {
-            path,
-            holder: holder.clone(),
-            why,
-        });
-    }
-    let about = crate::facts::gate::About::Claim(id.clone());
-    let gates: Vec<_> = d
-        .world
-        .gates
-        .values()
-        .filter(|it| it.about == about && it.is_pending())
-        .map(|it| it.id.clone())
-        .collect();
-    for gate in gates {
-        d.push(Event::GateWithdrawn {
-            id: gate,
-            why: why.to_owned(),
-        });
-    }
 }

@@ -8,13 +8,14 @@ use crate::facts::claim::{
 };
 use crate::facts::gate::GateKind;
 use crate::facts::id::SessId;
-use crate::facts::signal::{Address, Sender};
 use crate::facts::signal_kind::SignalKind;
-use crate::facts::trigger::Trigger;
 use crate::refusal::Refusal;
-use crate::rules::claim::{end_of, may_renew};
-use crate::rules::signal::{self, Note};
-use crate::rules::{Draft, breaker, run, who};
+use crate::rules::ask::pending;
+use crate::rules::claim::may_renew;
+use crate::rules::family::end_of;
+use crate::rules::note::{self, Note};
+use crate::rules::trigger::{carry_all_out, unasked};
+use crate::rules::{Draft, breaker, who};
 use crate::world::{World, green_key, owns};
 
 /// The subject of a `close` gate about evidence.
@@ -120,21 +121,6 @@ pub(crate) fn begin(
         });
     }
     Ok(())
-}
-
-fn pending(world: &World, claim: &Claim) -> Refusal {
-    match claim.waiting.as_ref().and_then(|id| world.gates.get(id)) {
-        Some(gate) => Refusal::GatePending {
-            gate: gate.id.clone(),
-            kind: gate.kind,
-            why: gate.why.clone(),
-        },
-        None => Refusal::WrongState {
-            id: claim.id.clone(),
-            state: State::WaitingHuman,
-            verb: "close".to_owned(),
-        },
-    }
 }
 
 /// Children whose results count: of the attempts at one phase only the last.
@@ -258,7 +244,7 @@ pub(crate) fn record_evidence(d: &mut Draft<'_>, id: &SessId, evidence: &Evidenc
         evidence: evidence.clone(),
     });
     if matches!(weigh(evidence, None, true), Worth::Red | Worth::NoTests) {
-        signal::tell(d, note);
+        note::tell(d, note);
     }
     Ok(())
 }
@@ -294,55 +280,6 @@ pub(crate) fn record_landing(
         });
     }
     Ok(())
-}
-
-/// The triggers that a result reads, in order (section 12).
-pub fn triggers(claim: &Claim, outcome: Outcome) -> Vec<Trigger> {
-    let signal_pilot = || {
-        vec![Trigger::Signal {
-            kind: SignalKind::BlockedOn,
-            to: "pilot".to_owned(),
-        }]
-    };
-    match outcome {
-        Outcome::Ok => claim.on_done.clone(),
-        Outcome::Partial if !claim.on_partial.is_empty() => claim.on_partial.clone(),
-        // A launch that was meant for a whole result becomes a question.
-        Outcome::Partial => claim
-            .on_done
-            .iter()
-            .map(|trigger| match trigger {
-                Trigger::Launch { .. } | Trigger::Next | Trigger::Phase(_) => Trigger::HumanGate {
-                    text: format!("the result is partial: {trigger}?"),
-                },
-                other => other.clone(),
-            })
-            .collect(),
-        Outcome::Failed if claim.on_fail.is_empty() => signal_pilot(),
-        Outcome::Failed => claim.on_fail.clone(),
-    }
-}
-
-/// The text of a `gate:human` that this result still has to ask, if any.
-///
-/// Of a run's attempt only `ok` asks here: about any other result the run's own gate asks, once.
-pub fn unasked(claim: &Claim, outcome: Outcome) -> Option<String> {
-    if claim.workflow.is_some() && outcome != Outcome::Ok {
-        return None;
-    }
-    let allowed = claim.closing.as_ref().map(|closing| &closing.allowed);
-    triggers(claim, outcome)
-        .into_iter()
-        .find_map(|trigger| match trigger {
-            Trigger::HumanGate { text } => {
-                let asked = allowed.is_some_and(|it| {
-                    it.iter()
-                        .any(|(kind, subject, _)| *kind == GateKind::Phase && *subject == text)
-                });
-                (!asked).then_some(text)
-            }
-            _ => None,
-        })
 }
 
 /// Whether a human's word stands in for this run of the tests, or for none at all.
@@ -437,7 +374,7 @@ pub(crate) fn finish(
             [one, rest @ ..] => format!("{one} +{}", rest.len()),
         };
         let summary = format!("{} — {shown} — {}", claim.story_angle, status.as_str());
-        signal::tell(d, Note::to_parent(&claim, SignalKind::Checkpoint, &summary))
+        note::tell(d, Note::to_parent(&claim, SignalKind::Checkpoint, &summary))
     });
     end_of(d, id, "closed");
     let result = ClaimResult {
@@ -461,50 +398,4 @@ pub(crate) fn finish(
         carry_all_out(d, &claim, status);
     }
     Ok(())
-}
-
-/// Carries out what a result sets off.
-pub(crate) fn carry_all_out(d: &mut Draft<'_>, claim: &Claim, status: Outcome) {
-    for trigger in triggers(claim, status) {
-        carry_out(d, claim, &trigger, status);
-    }
-}
-
-/// Carries out the triggers that are signals; launches are the driver's and the face's.
-fn carry_out(d: &mut Draft<'_>, claim: &Claim, trigger: &Trigger, status: Outcome) {
-    let (kind, to) = match trigger {
-        Trigger::Signal { kind, to } => (*kind, to.as_str()),
-        Trigger::Notify { to } => (SignalKind::Info, to.as_str()),
-        Trigger::Abort => {
-            run::launch_no_more(d, claim);
-            (SignalKind::Abort, "pilot")
-        }
-        Trigger::Launch { .. } | Trigger::Next | Trigger::Phase(_) | Trigger::HumanGate { .. } => return,
-    };
-    let root = d.world.root(claim);
-    let to = match to {
-        "human" => Address::Human,
-        "parent" => claim
-            .parent_satellite
-            .clone()
-            .map_or(Address::Human, Address::Session),
-        "pilot" if root.id == claim.id => Address::Human,
-        "pilot" => Address::Session(root.id.clone()),
-        other => match SessId::parse(other) {
-            Ok(id) => Address::Session(id),
-            Err(_) => Address::Human,
-        },
-    };
-    let summary = format!("{} ended {}: {}", claim.id, status.as_str(), claim.story_angle);
-    let (from, scope) = (Sender::Session(claim.id.clone()), claim.scope.to_strings());
-    signal::tell(
-        d,
-        Note {
-            from,
-            to,
-            kind,
-            scope,
-            summary,
-        },
-    );
 }

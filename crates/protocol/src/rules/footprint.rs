@@ -127,7 +127,7 @@ pub fn of(command: &Command, caller: &Caller) -> Footprint {
                 Pick::Phases(run.clone()),
                 Pick::GatesOfRun(run.clone()),
             ]);
-            if let Command::CancelRun { .. } = command {
+            if let Command::CancelRun { .. } | Command::EndRun { .. } = command {
                 picks.push(Pick::Crew(run.clone()));
             }
             picks.extend([Pick::PendingGates, Pick::LiveRuns, Pick::AllMail]);
@@ -166,9 +166,8 @@ fn covering(picks: &mut Footprint, path: &LogicalPath) {
 /// The picks of a preflight.
 pub fn of_preflight(ask: &Preflight, caller: &Caller) -> Footprint {
     let mut picks: Footprint = ask.id.iter().cloned().map(Pick::Claim).collect();
-    if caller.token.is_some() || ask.op == Op::Read {
-        picks.push(Pick::Caller(caller.clone()));
-    }
+    // Whose process the caller descends from decides whether it may renew, and what it may read.
+    picks.push(Pick::Caller(caller.clone()));
     if ask.op == Op::Read {
         return picks;
     }

@@ -7,8 +7,10 @@ use crate::facts::gate::{About, Answer, Choice, Gate, GateKind};
 use crate::facts::id::{GateId, SessId};
 use crate::facts::signal_kind::SignalKind;
 use crate::refusal::Refusal;
-use crate::rules::claim::{fail_tree, one_line};
-use crate::rules::signal::{self, Note};
+use crate::rules::ask::push_gate;
+use crate::rules::family::{fail_tree, pilots_failed};
+use crate::rules::note::{self, Note, blocked_on};
+use crate::rules::words::one_line;
 use crate::rules::{Draft, run, who};
 use crate::world::{owns, pauser_name};
 
@@ -42,28 +44,8 @@ pub(crate) fn open(d: &mut Draft<'_>, ask: &OpenGate) -> Result<GateId, Refusal>
         &format!("{}: {}", ask.kind, ask.why),
     );
     let gate = push_gate(d, ask);
-    signal::tell(d, note);
+    note::tell(d, note);
     Ok(gate)
-}
-
-/// Writes a gate down.
-pub(crate) fn push_gate(d: &mut Draft<'_>, ask: &OpenGate) -> GateId {
-    let id = GateId::mint(d.seq());
-    d.push(Event::GateOpened(Gate {
-        id: id.clone(),
-        kind: ask.kind,
-        about: ask.about.clone(),
-        subject: ask.subject.clone(),
-        why: ask.why.clone(),
-        known: ask.known.clone(),
-        shown: ask.shown.clone(),
-        by: who::actor(d.asked),
-        asked_at: d.now(),
-        answer: None,
-        deferred: false,
-        withdrawn_at: None,
-    }));
-    id
 }
 
 /// Takes a human's answer, once; whoever comes second gets the first.
@@ -169,27 +151,15 @@ fn effects(d: &mut Draft<'_>, gate: &Gate, choice: Choice, words: &str) {
                     scope: claim.scope.to_strings(),
                     summary: format!("{}: {words}", choice.as_str()),
                 };
-                signal::tell(d, note);
+                note::tell(d, note);
             }
             Choice::Abort => {
                 let why = format!("rejected at {}: {words}", gate.id);
                 blocked_on(d, id, &why);
                 fail_tree(d, id, FailedBy::Reject, &why);
-                run::pilots_failed(d);
+                pilots_failed(d);
             }
         },
-    }
-}
-
-/// Tells the parent that a claim was rejected or aborted.
-pub(crate) fn blocked_on(d: &mut Draft<'_>, id: &SessId, why: &str) {
-    let note = d
-        .world
-        .claims
-        .get(id)
-        .map(|claim| Note::to_parent(claim, SignalKind::BlockedOn, why));
-    if let Some(note) = note {
-        signal::tell(d, note);
     }
 }
 
@@ -240,7 +210,7 @@ pub(crate) fn pause(d: &mut Draft<'_>, id: &SessId, why: &str) -> Result<(), Ref
         by,
         why: why.to_owned(),
     });
-    signal::tell(d, note);
+    note::tell(d, note);
     Ok(())
 }
 
@@ -312,7 +282,7 @@ pub(crate) fn abort(d: &mut Draft<'_>, id: &SessId, why: &str) -> Result<(), Ref
     }
     blocked_on(d, id, &format!("{id} was aborted: {why}"));
     fail_tree(d, id, FailedBy::Abort, why);
-    run::pilots_failed(d);
+    pilots_failed(d);
     Ok(())
 }
 

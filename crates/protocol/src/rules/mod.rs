@@ -1,17 +1,22 @@
 //! What may happen: each command is decided here, and nowhere else.
 
+pub(crate) mod ask;
 pub mod attribute;
 pub mod breaker;
 pub mod claim;
 pub mod close;
 pub mod drift;
+pub(crate) mod family;
 pub mod footprint;
 pub mod gate;
 pub mod lock;
+pub(crate) mod note;
 pub mod preflight;
 pub mod run;
 pub mod signal;
+pub mod trigger;
 pub mod who;
+pub(crate) mod words;
 
 use crate::command::Command;
 use crate::event::{Entry, Event, Seq};

@@ -239,7 +239,12 @@ fn write(asked: Asked<'_>, claim: &Claim, op: Op, ask: &PathAsk) -> Result<(), (
 }
 
 /// Check 2. A path of another zone than its entry's is left to check 3.
-pub(super) fn in_scope(asked: Asked<'_>, claim: &Claim, path: &LogicalPath, links: Option<u64>) -> Result<(), Detail> {
+pub(super) fn in_scope(
+    asked: Asked<'_>,
+    claim: &Claim,
+    path: &LogicalPath,
+    links: Option<u64>,
+) -> Result<(), Detail> {
     if asked.policy.zones.coverage(&claim.scope, path) == Coverage::No {
         let pilot = claim.parent_satellite.clone();
         let zone = asked.policy.zones.zone_of(path);

@@ -125,9 +125,11 @@ impl Step<'_, '_> {
             let Some(path) = checkout.logical(&change.path, fold) else {
                 continue; // outside the brain root
             };
-            // A repository inside this one is looked at by itself; git could only commit its name.
+            // A repository inside this one is looked at by itself; git could only commit its name. What is
+            // untracked in `.brain/` is brain's own.
             let inner = change.untracked && change.is_repository();
-            if inner || change.untracked && artifacts.contains(path.as_str()) {
+            let own = change.untracked && path.components().next() == Some(".brain");
+            if inner || own || change.untracked && artifacts.contains(path.as_str()) {
                 continue;
             }
             changes.push(Change {
@@ -145,10 +147,14 @@ impl Step<'_, '_> {
         }
         let sorted = attribute::attribute(self.asked(), &self.claim, leave, &changes);
         let mut strays: Vec<Stray> = sorted.strays.into_iter().map(|(_, stray)| stray).collect();
-        strays.extend(self.guarded_strays(&checkout, &door, &base, leave)?);
+        strays.extend(self.guarded_strays(&checkout, &audit.ignored, &base, leave)?);
 
         let mut part = Part {
-            own: sorted.mine.iter().map(|at| (changes[*at].path.clone(), seen[*at].path.clone())).collect(),
+            own: sorted
+                .mine
+                .iter()
+                .map(|at| (changes[*at].path.clone(), seen[*at].path.clone()))
+                .collect(),
             to_commit: Vec::new(),
             own_commit: None,
             left: Vec::new(),
@@ -217,21 +223,24 @@ impl Step<'_, '_> {
     fn guarded_strays(
         &self,
         checkout: &Checkout,
-        door: &Door,
+        ignored: &[PathBuf],
         base: &Base,
         leave: Option<&Scope>,
     ) -> Result<Vec<Stray>, Stop> {
-        let (_, ignored) = door.status_with_ignored()?;
-        let now = guarded(checkout, &ignored, self.door.policy);
+        let now = guarded(checkout, ignored, self.door.policy);
         let paths: BTreeSet<&String> = base.guarded.keys().chain(now.keys()).collect();
-        let strays = paths.into_iter().filter(|path| base.guarded.get(*path) != now.get(*path));
+        let strays = paths
+            .into_iter()
+            .filter(|path| base.guarded.get(*path) != now.get(*path));
         let strays = strays.filter_map(|path| {
             let logical = checkout.logical(&unstored(path), self.door.policy.fold)?;
             let zone = self.door.policy.zones.zone_of(&logical);
             let why = format!("an ignored file of zone {zone} was changed");
             Some(Stray { path: logical, why })
         });
-        Ok(strays.filter(|it| leave.is_none_or(|leave| !leave.covers(&it.path))).collect())
+        Ok(strays
+            .filter(|it| leave.is_none_or(|leave| !leave.covers(&it.path)))
+            .collect())
     }
 
     /// What names the content that is to be committed, in every repository.
@@ -281,6 +290,7 @@ impl Step<'_, '_> {
             let entries = self.open(checkout.repository.clone())?.status()?.entries;
             let new = entries.iter().filter(|entry| entry.untracked);
             let paths = new.filter_map(|entry| checkout.logical(&entry.path, self.door.policy.fold));
+            let paths = paths.filter(|path| path.reserved().is_none());
             found.extend(paths.map(|path| path.as_str().to_owned()));
         }
         Ok(found)
@@ -296,7 +306,8 @@ impl Step<'_, '_> {
             .filter(|(_, why)| !matches!(why, attribute::Left::Before | attribute::Left::Brought))
             .map(|(path, why)| (path.as_str().to_owned(), why.to_string()))
             .collect();
-        self.notices.extend((!left.is_empty()).then_some(Notice::Left(left)));
+        self.notices
+            .extend((!left.is_empty()).then_some(Notice::Left(left)));
         self.notices
             .extend((!unversioned.is_empty()).then_some(Notice::Unversioned(unversioned)));
         let evidence = self.claim.closing.as_ref().and_then(|it| it.evidence.as_ref());

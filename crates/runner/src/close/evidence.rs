@@ -18,7 +18,7 @@ use protocol::rules::who;
 use protocol::world::{Pick, green_key};
 
 use super::audit::{Found, Part};
-use super::run::{Ran, run};
+use super::run::Ran;
 use super::step::{Step, Stop};
 use crate::evidence::{detect, read_file};
 
@@ -49,7 +49,13 @@ impl Step<'_, '_> {
         }
         if commands.is_empty() {
             let shown = format!("no test command, {}", self.shown(&found)?);
-            self.gate(GateKind::Close, TESTS, "no test command is known", Vec::new(), &shown)?;
+            self.gate(
+                GateKind::Close,
+                TESTS,
+                "no test command is known",
+                Vec::new(),
+                &shown,
+            )?;
         }
         for (repo, tests) in commands {
             found = self.prove(found, &repo, &tests)?;
@@ -66,14 +72,19 @@ impl Step<'_, '_> {
             .filter(|part| !part.own.is_empty())
             .map(|part| part.checkout.repo.as_str())
             .collect();
-        let first = changed.first().copied().or(found.parts.first().map(|part| part.checkout.repo.as_str()));
+        let first = changed
+            .first()
+            .copied()
+            .or(found.parts.first().map(|part| part.checkout.repo.as_str()));
         let first = first.unwrap_or(".").to_owned();
         let repos = match changed.as_slice() {
             [] => vec![first.as_str()],
             _ if self.own_tests().is_some() => vec![first.as_str()],
             changed => changed.to_vec(),
         };
-        let known = repos.into_iter().filter_map(|repo| Some((repo.to_owned(), self.tests_in(repo)?)));
+        let known = repos
+            .into_iter()
+            .filter_map(|repo| Some((repo.to_owned(), self.tests_in(repo)?)));
         let commands: Vec<(String, Tests)> = known.collect();
         for (_, tests) in &commands {
             if let Some(hides) = hides_status(&tests.run) {
@@ -187,7 +198,7 @@ impl Step<'_, '_> {
     fn weigh(&mut self, evidence: &Evidence) -> Result<Worth, Stop> {
         let key = green_key(&evidence.repo, &evidence.command);
         let (world, _) = self.door.store.look(&vec![Pick::Green(key.clone())])?;
-        let enough = self.door.settings.exit_is_enough.contains(&evidence.command);
+        let enough = self.door.policy.exit_is_enough.contains(&evidence.command);
         Ok(weigh(evidence, world.greens.get(&key).copied(), enough))
     }
 
@@ -199,9 +210,11 @@ impl Step<'_, '_> {
         self.stay_alive()?;
         let report = tests.report.as_ref().map(|report| folder.join(report));
         let before = report.as_deref().map(stamp);
-        let log = self.door.state.join(format!("{}.log", self.claim.id.as_str()));
-        let Ran { exit, output, took } =
-            run(&tests.run, folder, self.door.environment, &log).map_err(Stop::io("running the tests"))?;
+        let Ran {
+            exit,
+            output,
+            took_ms,
+        } = self.run(&tests.run, folder)?;
         self.act()?;
         // A report that the run has not written is an older one's.
         let written = report.filter(|report| Some(stamp(report)) != before);
@@ -220,7 +233,7 @@ impl Step<'_, '_> {
         let evidence = Evidence {
             exit,
             report: counts,
-            took_ms: u64::try_from(took.as_millis()).unwrap_or(u64::MAX),
+            took_ms,
             artifacts: self.artifacts()?.into_iter().collect(),
             ..evidence
         };
@@ -278,15 +291,21 @@ impl Step<'_, '_> {
         if self.is_proven(repo, &named, &tree)? {
             return Ok(());
         }
-        let elsewhere = Repository::find(file).is_some_and(|it| it.common_dir() != part.checkout.repository.common_dir());
+        let elsewhere =
+            Repository::find(file).is_some_and(|it| it.common_dir() != part.checkout.repository.common_dir());
         if elsewhere {
             return Err(reject("it lies in another repository"));
         }
         let written = modified(file).ok_or_else(|| reject("it cannot be read"))?;
         let folder = part.checkout.folder();
         let changed = part.own.values().map(|path| folder.join(path));
-        if changed.filter_map(|path| modified(&path)).any(|change| change > written) {
-            return Err(reject("it was written before the newest change that it is to vouch for"));
+        if changed
+            .filter_map(|path| modified(&path))
+            .any(|change| change > written)
+        {
+            return Err(reject(
+                "it was written before the newest change that it is to vouch for",
+            ));
         }
         let bytes = fs::read(file).map_err(Stop::io("reading a report"))?;
         let report = read_file(&bytes, None).map_err(|error| reject(&error.to_string()))?;
@@ -334,7 +353,7 @@ impl Step<'_, '_> {
     }
 
     fn trial_folder(&self) -> PathBuf {
-        self.door.state.join(format!("{}.trial", self.claim.id.as_str()))
+        self.folder().join(format!("{}.trial", self.claim.id))
     }
 
     /// Notes what git does not know before the tests run, so that what they leave is told apart from the
@@ -347,7 +366,7 @@ impl Step<'_, '_> {
             text.push('\0');
             text.push_str(&path);
         }
-        fs::create_dir_all(self.door.state)
+        fs::create_dir_all(self.folder())
             .and_then(|()| fs::write(self.run_note(), text))
             .map_err(Stop::io("noting what is there before the tests"))
     }
@@ -369,7 +388,7 @@ impl Step<'_, '_> {
     }
 
     fn run_note(&self) -> PathBuf {
-        self.door.state.join(format!("{}.before", self.claim.id.as_str()))
+        self.folder().join(format!("{}.before", self.claim.id))
     }
 
     /// Tells the evidence that was written down last: a note from before it is outdated.
@@ -399,14 +418,26 @@ fn nothing_yet(tests: &Tests) -> Evidence {
 fn counted(report: Option<&Report>) -> String {
     report.map_or_else(
         || "no readable count".to_owned(),
-        |it| format!("{} passed, {} failed, {} skipped", it.passed, it.failed, it.skipped),
+        |it| {
+            format!(
+                "{} passed, {} failed, {} skipped",
+                it.passed, it.failed, it.skipped
+            )
+        },
     )
 }
 
 /// What changes when a file is written, whatever its clock says.
 fn stamp(file: &Path) -> Option<(u64, i64, i64, i64, i64, u64)> {
     let it = fs::metadata(file).ok()?;
-    Some((it.ino(), it.mtime(), it.mtime_nsec(), it.ctime(), it.ctime_nsec(), it.len()))
+    Some((
+        it.ino(),
+        it.mtime(),
+        it.mtime_nsec(),
+        it.ctime(),
+        it.ctime_nsec(),
+        it.len(),
+    ))
 }
 
 fn modified(file: &Path) -> Option<SystemTime> {

@@ -142,7 +142,8 @@ impl Step<'_, '_> {
             match error.kind() {
                 Kind::NonFastForward { .. } => {}
                 Kind::PushRefused { .. } | Kind::Unreachable | Kind::HookRefused { .. } => {
-                    self.notices.push(Notice::NotPushed(branch, error.kind().to_string()));
+                    self.notices
+                        .push(Notice::NotPushed(branch, error.kind().to_string()));
                     return Ok(Outcome::Ok);
                 }
                 _ => return Err(error.into()),
@@ -152,12 +153,19 @@ impl Step<'_, '_> {
                 return Ok(Outcome::Partial);
             }
         }
-        self.notices.push(Notice::NotPushed(branch, "it kept moving".to_owned()));
+        self.notices
+            .push(Notice::NotPushed(branch, "it kept moving".to_owned()));
         Ok(Outcome::Partial)
     }
 
     /// Puts the branch on top of what its upstream has by now; says why not where the work is in the way.
-    fn rebase(&mut self, part: &mut Part, remote: &str, branch: &str, upstream: &str) -> Result<Option<String>, Stop> {
+    fn rebase(
+        &mut self,
+        part: &mut Part,
+        remote: &str,
+        branch: &str,
+        upstream: &str,
+    ) -> Result<Option<String>, Stop> {
         let Some(tip) = part.door.fetch(remote, branch)? else {
             return Ok(Some("its upstream is gone".to_owned()));
         };
@@ -181,7 +189,11 @@ impl Step<'_, '_> {
             Moved::Done => {}
         }
         part.head = Some(plan.new.clone());
-        let (id, repo, commit) = (self.claim.id.clone(), part.checkout.repo.clone(), plan.new.to_string());
+        let (id, repo, commit) = (
+            self.claim.id.clone(),
+            part.checkout.repo.clone(),
+            plan.new.to_string(),
+        );
         self.submit(Command::RecordCommit { id, repo, commit })?;
         Ok(None)
     }
@@ -199,7 +211,9 @@ enum Moved {
 /// What leaves the work where it is and the result partial; anything else is an error.
 fn in_the_way(error: git::Error) -> Result<String, Stop> {
     match error.kind() {
-        Kind::Conflict { .. } | Kind::WouldOverwrite { .. } | Kind::InProgress { .. } => Ok(error.kind().to_string()),
+        Kind::Conflict { .. } | Kind::WouldOverwrite { .. } | Kind::InProgress { .. } => {
+            Ok(error.kind().to_string())
+        }
         Kind::Unknown { name } => Ok(format!("there is no branch {name}")),
         _ => Err(error.into()),
     }

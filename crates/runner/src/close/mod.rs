@@ -24,9 +24,10 @@ use protocol::facts::gate::GateKind;
 use protocol::facts::id::{GateId, SessId};
 use protocol::facts::policy::Policy;
 use protocol::facts::tests::Tests;
-use protocol::refusal::Refusal;
 use protocol::facts::trigger::Trigger;
-use protocol::rules::close::{NOTHING, triggers, unasked};
+use protocol::refusal::Refusal;
+use protocol::rules::close::NOTHING;
+use protocol::rules::trigger::{triggers, unasked};
 use protocol::rules::{Asked, who};
 use store::{Fault, Store};
 
@@ -45,8 +46,10 @@ pub struct Door<'a> {
     pub policy: &'a Policy,
     /// The brain root, absolute, its links followed.
     pub root: &'a Path,
-    /// A folder of our own, for the coordinator's git directories, trial checkouts and outputs.
+    /// The folder of brain's own state, for the coordinator's git directories and what tests print.
     pub state: &'a Path,
+    /// The argv that starts a shim ([`crate::launch::Spec::shim`]).
+    pub shim: &'a [OsString],
     /// The variables for git and the tests, in place of this process's.
     pub environment: Option<&'a [(OsString, OsString)]>,
     /// The close's share of the configuration.
@@ -62,8 +65,6 @@ pub struct Settings {
     pub tests: Option<Tests>,
     /// `projects.*.tests`, by repository.
     pub projects: BTreeMap<String, Tests>,
-    /// `tests.exit_is_enough`: commands whose status alone a human called evidence.
-    pub exit_is_enough: Vec<String>,
     /// `evidence: clean`: tests run in a checkout of exactly the tree that is committed.
     pub clean: bool,
     /// `push`: whether a branch with an upstream is pushed.
@@ -114,6 +115,10 @@ pub enum Closed {
 
 /// Why a close did not go on.
 #[derive(Debug)]
+#[expect(
+    clippy::large_enum_variant,
+    reason = "a close ends once, and a refusal carries facts"
+)]
 pub enum CloseError {
     /// The rules say no.
     Refused(Refusal),
@@ -167,7 +172,9 @@ impl fmt::Display for Notice {
         match self {
             Notice::Left(paths) => {
                 f.write_str("left alone:")?;
-                paths.iter().try_for_each(|(path, why)| write!(f, " {path} ({why})"))
+                paths
+                    .iter()
+                    .try_for_each(|(path, why)| write!(f, " {path} ({why})"))
             }
             Notice::Artifacts(paths) => write!(f, "left by the tests, not committed: {}", paths.join(" ")),
             Notice::Unversioned(paths) => write!(f, "unversioned, nothing committed: {}", paths.join(" ")),
@@ -229,7 +236,8 @@ fn steps(door: &mut Door<'_>, ask: &CloseAsk) -> Result<Closed, Stop> {
     let mut status = ask.at_most;
     if failed {
         let files = found.parts.iter().map(|part| part.to_commit.len()).sum();
-        step.notices.extend((files > 0).then_some(Notice::Uncommitted(files)));
+        step.notices
+            .extend((files > 0).then_some(Notice::Uncommitted(files)));
     } else {
         found = step.commit(found)?;
         status = status.max(step.land(&mut found)?);

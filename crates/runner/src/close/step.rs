@@ -2,6 +2,7 @@
 
 use std::cell::Cell;
 use std::io;
+use std::path::PathBuf;
 use std::rc::Rc;
 
 use git::Repository;
@@ -48,6 +49,10 @@ impl Fuse {
 }
 
 /// Why the steps do not go on.
+#[expect(
+    clippy::large_enum_variant,
+    reason = "a close ends once, and a refusal carries facts"
+)]
 pub(super) enum Stop {
     /// A human must answer.
     Wait(GateId),
@@ -108,9 +113,14 @@ impl<'s, 'a> Step<'s, 'a> {
         let (mut world, mut now) = door.store.look(&picks)?;
         // Claims whose files were taken over ended before this one began, each with its own before it.
         loop {
-            let known = |id: &SessId| world.claims.contains_key(id) || picks.contains(&Pick::Claim(id.clone()));
+            let known =
+                |id: &SessId| world.claims.contains_key(id) || picks.contains(&Pick::Claim(id.clone()));
             let line = world.claims.get(id).into_iter().chain(world.claims.values());
-            let missing: Vec<SessId> = line.flat_map(|it| &it.inherits).filter(|id| !known(id)).cloned().collect();
+            let missing: Vec<SessId> = line
+                .flat_map(|it| &it.inherits)
+                .filter(|id| !known(id))
+                .cloned()
+                .collect();
             if missing.is_empty() {
                 break;
             }
@@ -205,6 +215,11 @@ impl<'s, 'a> Step<'s, 'a> {
     pub fn is_allowed(&self, kind: GateKind, subject: &str, shown: &str) -> Result<bool, Stop> {
         let allowed = &self.closing()?.allowed;
         Ok(allowed.contains(&(kind, subject.to_owned(), shown.to_owned())))
+    }
+
+    /// The folder of what a close leaves between its steps.
+    pub fn folder(&self) -> PathBuf {
+        self.door.state.join("close")
     }
 
     /// Opens a checkout: a human's as its user, a satellite's own as the coordinator (T10).

@@ -16,11 +16,19 @@ pub fn summary(claim: &Claim, result: &ClaimResult) -> Vec<String> {
     };
     let who = claim.kind_of.as_str();
     let who = who[..1].to_uppercase() + &who[1..];
-    let mut lines = vec![format!("{mark} {who} {how} — {}{tier}", claim.scope.to_strings().join(", "))];
+    let mut lines = vec![format!(
+        "{mark} {who} {how} — {}{tier}",
+        claim.scope.to_strings().join(", ")
+    )];
     let line = |name: &str, text: &str| format!("{name:<9} : {text}");
     if let Some(tests) = result.tests.as_ref().filter(|_| claim.tier() == Tier::Validated) {
         let counts = match &tests.report {
-            Some(report) => format!("{}/{}{}", report.passed, report.total, if report.is_green() { " ✅" } else { "" }),
+            Some(report) => format!(
+                "{}/{}{}",
+                report.passed,
+                report.total,
+                if report.is_green() { " ✅" } else { "" }
+            ),
             None => "no count".to_owned(),
         };
         lines.push(line("Tests", &counts));
@@ -38,7 +46,10 @@ pub fn summary(claim: &Claim, result: &ClaimResult) -> Vec<String> {
     let commits: Vec<String> = match result.commit.iter().collect::<Vec<_>>().as_slice() {
         [] => vec!["none".to_owned()],
         [(_, one)] => vec![short(one).to_owned()],
-        many => many.iter().map(|(repo, oid)| format!("{repo} {}", short(oid))).collect(),
+        many => many
+            .iter()
+            .map(|(repo, oid)| format!("{repo} {}", short(oid)))
+            .collect(),
     };
     lines.push(line("Commit", &commits.join(", ")));
     lines.push(match (&result.signal_id, &claim.parent_satellite) {

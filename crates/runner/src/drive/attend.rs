@@ -42,7 +42,10 @@ impl Attempt<'_> {
     }
 
     fn base(&self) -> Option<Oid> {
-        self.claim.base.get(&self.place.key).and_then(|base| Oid::parse(base.commit.as_deref()?))
+        self.claim
+            .base
+            .get(&self.place.key)
+            .and_then(|base| Oid::parse(base.commit.as_deref()?))
     }
 }
 
@@ -50,17 +53,30 @@ impl Driver<'_> {
     /// Sees an attempt through to its judgement, from wherever it stands.
     pub(super) fn attend(&self, hand: &mut Hand<'_>, phase: &str, id: &AttemptId) -> Result<(), Trouble> {
         let (world, _) = hand.look(&self.attempt_picks(phase))?;
-        let Some(it) = phase_of(&world, &self.run, phase) else { return Ok(()) };
-        let Some(fact) = it.attempts.iter().find(|attempt| attempt.id == *id) else { return Ok(()) };
-        let Some(claim) = world.claims.get(&fact.claim).cloned() else { return Ok(()) };
+        let Some(it) = phase_of(&world, &self.run, phase) else {
+            return Ok(());
+        };
+        let Some(fact) = it.attempts.iter().find(|attempt| attempt.id == *id) else {
+            return Ok(());
+        };
+        let Some(claim) = world.claims.get(&fact.claim).cloned() else {
+            return Ok(());
+        };
         let worktree = self.ground.worktree_dir(&claim.id);
         let place = place_of(self.ground, &it.phase)?;
-        let attempt = Attempt { it, claim, place, worktree };
+        let attempt = Attempt {
+            it,
+            claim,
+            place,
+            worktree,
+        };
 
         let exit = match &fact.exit {
             Some(exit) => exit.clone(),
             None => {
-                let Some(exit) = self.run_child(hand, &world, &attempt, id)? else { return Ok(()) };
+                let Some(exit) = self.run_child(hand, &world, &attempt, id)? else {
+                    return Ok(());
+                };
                 let ended = hand.submit(&Command::EndAttempt {
                     run: self.run.clone(),
                     driver: self.fence,
@@ -70,7 +86,9 @@ impl Driver<'_> {
                 });
                 match ended {
                     // Cancelled or aborted meanwhile: its claims are failed, nothing is left to see through.
-                    Err(Trouble::Refused(refusal)) if matches!(*refusal, Refusal::RunOver { .. }) => return Ok(()),
+                    Err(Trouble::Refused(refusal)) if matches!(*refusal, Refusal::RunOver { .. }) => {
+                        return Ok(());
+                    }
                     ended => drop(ended?),
                 }
                 exit
@@ -80,7 +98,10 @@ impl Driver<'_> {
     }
 
     fn attempt_picks(&self, phase: &str) -> Vec<Pick> {
-        vec![Pick::Run(self.run.clone()), Pick::Phase(self.run.clone(), vec![phase.to_owned()])]
+        vec![
+            Pick::Run(self.run.clone()),
+            Pick::Phase(self.run.clone(), vec![phase.to_owned()]),
+        ]
     }
 
     /// Starts the attempt's child, or takes back the one that runs; gives how it ended.
@@ -154,7 +175,9 @@ impl Driver<'_> {
             match world.claims.get(&attempt.claim.id) {
                 None => return Ok(Free::Ended),
                 Some(claim) if claim.is_terminal() => return Ok(Free::Ended),
-                Some(claim) if claim.waiting.is_none() && world.pauses(claim).is_empty() => return Ok(Free::Yes),
+                Some(claim) if claim.waiting.is_none() && world.pauses(claim).is_empty() => {
+                    return Ok(Free::Yes);
+                }
                 Some(_) if self.is_given_up() => return Ok(Free::GivenUp),
                 Some(_) => drop(hand.store.wait(world.head, LISTEN)?),
             }
@@ -180,22 +203,34 @@ impl Driver<'_> {
         self.furnish(attempt, setup)?;
         if *setup != WorktreeSetup::default() {
             let took_ms = u64::try_from(began.elapsed().as_millis()).unwrap_or(u64::MAX);
-            self.face.hear(News::Prepared { phase: attempt.id().to_owned(), took_ms });
+            self.face.hear(News::Prepared {
+                phase: attempt.id().to_owned(),
+                took_ms,
+            });
         }
         Ok(())
     }
 
     /// Links, copies and runs what `worktree:` says; nothing of zone `secret` is linked or copied.
     fn furnish(&self, attempt: &Attempt<'_>, setup: &WorktreeSetup) -> Result<(), String> {
-        let home = attempt.place.door.repository().main_checkout().map(Path::to_owned);
+        let home = attempt
+            .place
+            .door
+            .repository()
+            .main_checkout()
+            .map(Path::to_owned);
         for (paths, link) in [(&setup.link, true), (&setup.copy, false)] {
             for path in paths {
-                let home = home.as_deref().ok_or("a bare repository has nothing to link or copy")?;
+                let home = home
+                    .as_deref()
+                    .ok_or("a bare repository has nothing to link or copy")?;
                 let (from, to) = (home.join(path), attempt.worktree.join(path));
                 let logical = LogicalPath::parse(path, self.ground.policy.fold)
                     .map_err(|_| format!("worktree: {path:?} is no path below the repository"))?;
                 if self.ground.policy.zones.zone_of(&logical) == protocol::facts::zone::Zone::Secret {
-                    return Err(format!("worktree: {path} is in zone secret: it is neither linked nor copied"));
+                    return Err(format!(
+                        "worktree: {path} is in zone secret: it is neither linked nor copied"
+                    ));
                 }
                 if to.symlink_metadata().is_ok() || from.symlink_metadata().is_err() {
                     continue;
@@ -203,17 +238,28 @@ impl Driver<'_> {
                 if let Some(folder) = to.parent() {
                     std::fs::create_dir_all(folder).map_err(|error| format!("worktree: {path}: {error}"))?;
                 }
-                let done = if link { std::os::unix::fs::symlink(&from, &to) } else { copy(&from, &to) };
+                let done = if link {
+                    std::os::unix::fs::symlink(&from, &to)
+                } else {
+                    copy(&from, &to)
+                };
                 done.map_err(|error| format!("worktree: {path}: {error}"))?;
             }
         }
-        let Some(command) = &setup.setup else { return Ok(()) };
-        let ran = self.quietly(attempt, command, "setup").map_err(|trouble| trouble.to_string())?;
+        let Some(command) = &setup.setup else {
+            return Ok(());
+        };
+        let ran = self
+            .quietly(attempt, command, "setup")
+            .map_err(|trouble| trouble.to_string())?;
         if ran.exit.is_success() {
             return Ok(());
         }
         let said = ran.tail.lines().last().unwrap_or_default().to_owned();
-        Err(format!("worktree.setup: {command}: {}: {said}", said_by(&ran.exit)))
+        Err(format!(
+            "worktree.setup: {command}: {}: {said}",
+            said_by(&ran.exit)
+        ))
     }
 
     fn quietly(&self, attempt: &Attempt<'_>, command: &str, name: &str) -> Result<launch::Output, Trouble> {
@@ -221,7 +267,11 @@ impl Driver<'_> {
         let folder = self.ground.state.join("quiet");
         let mark = crate::random::bytes::<8>().map_err(|error| Trouble::Io("name", folder.clone(), error))?;
         Ok(launch::run_quietly(launch::Quiet {
-            dir: folder.join(format!("{}-{name}-{}", attempt.claim.id, crate::random::hex(&mark))),
+            dir: folder.join(format!(
+                "{}-{name}-{}",
+                attempt.claim.id,
+                crate::random::hex(&mark)
+            )),
             shim: self.ground.shim.clone(),
             command: launch::Command::Shell(command.to_owned()),
             cwd: attempt.worktree.join(&attempt.place.inside),
@@ -233,16 +283,26 @@ impl Driver<'_> {
 
     /// Asks a human when the tests fail before the agent has touched anything.
     fn baseline(&self, hand: &mut Hand<'_>, attempt: &Attempt<'_>) -> Result<Baseline, Trouble> {
-        let Some(tests) = self.tests_of(attempt.phase()).filter(|_| attempt.phase().baseline) else {
+        let Some(tests) = self
+            .tests_of(attempt.phase())
+            .filter(|_| attempt.phase().baseline)
+        else {
             return Ok(Baseline::Go);
         };
         let tree = attempt.base().map(|base| base.to_string()).unwrap_or_default();
-        let subject = format!("baseline:{}", &blake3::hash(format!("{tree}\n{}", tests.run).as_bytes()).to_hex()[..16]);
+        let subject = format!(
+            "baseline:{}",
+            &blake3::hash(format!("{tree}\n{}", tests.run).as_bytes()).to_hex()[..16]
+        );
         let allowed = |it: &PhaseRun| it.allowed.contains(&(GateKind::Review, subject.clone()));
         if allowed(attempt.it) {
             return Ok(Baseline::Go);
         }
-        let known_green = self.ground.state.join("baselines").join(&subject["baseline:".len()..]);
+        let known_green = self
+            .ground
+            .state
+            .join("baselines")
+            .join(&subject["baseline:".len()..]);
         if known_green.exists() {
             return Ok(Baseline::Go);
         }
@@ -253,25 +313,39 @@ impl Driver<'_> {
             let _ = folder.map(|_| std::fs::write(&known_green, b""));
             return Ok(Baseline::Go);
         }
-        let said: Vec<(String, String)> =
-            ran.tail.lines().rev().take(3).map(|line| ("Output".to_owned(), line.to_owned())).collect();
+        let said: Vec<(String, String)> = ran
+            .tail
+            .lines()
+            .rev()
+            .take(3)
+            .map(|line| ("Output".to_owned(), line.to_owned()))
+            .collect();
         hand.submit(&Command::AskPhase {
             run: self.run.clone(),
             driver: self.fence,
             phase: attempt.id().to_owned(),
             kind: GateKind::Review,
             subject: subject.clone(),
-            why: format!("`{}` fails before the agent starts: {}", tests.run, said_by(&ran.exit)),
+            why: format!(
+                "`{}` fails before the agent starts: {}",
+                tests.run,
+                said_by(&ran.exit)
+            ),
             known: said,
             shown: String::new(),
         })?;
         loop {
             let (world, _) = hand.look(&self.attempt_picks(attempt.id()))?;
-            let Some(it) = phase_of(&world, &self.run, attempt.id()) else { return Ok(Baseline::Gone) };
+            let Some(it) = phase_of(&world, &self.run, attempt.id()) else {
+                return Ok(Baseline::Gone);
+            };
             if allowed(it) {
                 return Ok(Baseline::Go);
             }
-            let claim_lives = world.claims.get(&attempt.claim.id).is_some_and(|claim| !claim.is_terminal());
+            let claim_lives = world
+                .claims
+                .get(&attempt.claim.id)
+                .is_some_and(|claim| !claim.is_terminal());
             let is_over = self.is_over(&world) || self.is_given_up();
             if it.standing != Standing::Running || !claim_lives || is_over {
                 return Ok(Baseline::Gone);
@@ -281,7 +355,10 @@ impl Driver<'_> {
     }
 
     fn is_over(&self, world: &World) -> bool {
-        world.runs.get(&self.run).is_none_or(|run| run.end.is_some() || run.driver != self.fence)
+        world
+            .runs
+            .get(&self.run)
+            .is_none_or(|run| run.end.is_some() || run.driver != self.fence)
     }
 
     /// What is to be started, and with what.
@@ -295,11 +372,18 @@ impl Driver<'_> {
     ) -> Result<Spec, String> {
         let phase = attempt.phase();
         let (command, as_argument) = self.command(phase)?;
-        let zones: Vec<String> =
-            drift::zones_of(&self.ground.policy, phase).iter().map(ToString::to_string).collect();
-        let before: Vec<String> = phase.needs.iter().filter_map(|need| before(world, self, need.as_str())).collect();
+        let zones: Vec<String> = drift::zones_of(&self.ground.policy, phase)
+            .iter()
+            .map(ToString::to_string)
+            .collect();
+        let before: Vec<String> = phase
+            .needs
+            .iter()
+            .filter_map(|need| before(world, self, need.as_str()))
+            .collect();
         let text = brief(phase, &attempt.claim, &zones, &before);
-        let env = |name: &str, value: &dyn AsRef<std::ffi::OsStr>| (name.to_owned(), value.as_ref().to_owned());
+        let env =
+            |name: &str, value: &dyn AsRef<std::ffi::OsStr>| (name.to_owned(), value.as_ref().to_owned());
         Ok(Spec {
             dir: dir.to_owned(),
             shim: self.ground.shim.clone(),
@@ -313,7 +397,11 @@ impl Driver<'_> {
                 env("BRAIN_ATTEMPT", &id.as_str()),
             ],
             masked: vec![token::VARIABLE.to_owned()],
-            brief: if as_argument { Brief::Argument(OsString::from(text)) } else { Brief::Stdin(text.into_bytes()) },
+            brief: if as_argument {
+                Brief::Argument(OsString::from(text))
+            } else {
+                Brief::Stdin(text.into_bytes())
+            },
             limits: Limits {
                 time: phase.timeout,
                 idle: phase.idle,
@@ -326,7 +414,10 @@ impl Driver<'_> {
 
     /// The shell command of a phase, and whether its brief is an argument.
     fn command(&self, phase: &Phase) -> Result<(String, bool), String> {
-        let launch = phase.run.clone().or_else(|| self.ground.runner.clone().map(Launch::Runner));
+        let launch = phase
+            .run
+            .clone()
+            .or_else(|| self.ground.runner.clone().map(Launch::Runner));
         match launch {
             Some(Launch::Shell(command)) => Ok((command, false)),
             Some(Launch::Runner(name)) => match self.ground.runners.get(&name) {
@@ -336,7 +427,9 @@ impl Driver<'_> {
                      or a shell command as `run:`"
                 )),
             },
-            None => Err("nothing says what does it: write `run:` in the phase, or `runner:` in brain.yml".to_owned()),
+            None => Err(
+                "nothing says what does it: write `run:` in the phase, or `runner:` in brain.yml".to_owned(),
+            ),
         }
     }
 
@@ -376,7 +469,11 @@ impl Driver<'_> {
             Shut::No(why) => Some(why),
             Shut::GivenUp => return Ok(()),
         };
-        let changed = if refused.is_some() { Vec::new() } else { self.changed(attempt)? };
+        let changed = if refused.is_some() {
+            Vec::new()
+        } else {
+            self.changed(attempt)?
+        };
         let judged = hand.submit(&Command::JudgeAttempt {
             run: self.run.clone(),
             driver: self.fence,
@@ -396,8 +493,13 @@ impl Driver<'_> {
             .and_then(|it| it.attempts.iter().find(|it| it.id == *id))
             .and_then(|it| it.outcome)
             .unwrap_or(Outcome::Failed);
-        let result = claim.and_then(|claim| claim.result.as_ref().map(|result| close::summary(claim, result)));
-        self.face.hear(News::Settled { phase: attempt.id().to_owned(), outcome, summary: result.unwrap_or_default() });
+        let result =
+            claim.and_then(|claim| claim.result.as_ref().map(|result| close::summary(claim, result)));
+        self.face.hear(News::Settled {
+            phase: attempt.id().to_owned(),
+            outcome,
+            summary: result.unwrap_or_default(),
+        });
         if let Some(claim) = claim.filter(|claim| claim.is_terminal()) {
             self.tidy(&attempt.place, claim);
         }
@@ -409,21 +511,32 @@ impl Driver<'_> {
         mortal::step();
         // A token opens nothing of a claim that ended, so one that stays does no harm.
         let _ = Token::forget(&self.ground.state, &claim.id);
-        let landed = claim.result.as_ref().is_some_and(|result| result.status == Outcome::Ok);
+        let landed = claim
+            .result
+            .as_ref()
+            .is_some_and(|result| result.status == Outcome::Ok);
         if landed && let Some(theme) = &claim.theme_branch {
             // A worktree with anything else in it is kept, by git's own look.
-            let _ = place.door.worktree_remove(&self.ground.worktree_dir(&claim.id), theme);
+            let _ = place
+                .door
+                .worktree_remove(&self.ground.worktree_dir(&claim.id), theme);
         }
     }
 
     /// Closes the attempt's claim; says whether it did.
     fn close(&self, hand: &mut Hand<'_>, attempt: &Attempt<'_>, exit: &Exit) -> Result<Shut, Trouble> {
         let id = &attempt.claim.id;
-        let at_most = if exit.is_success() { Outcome::Ok } else { Outcome::Failed };
+        let at_most = if exit.is_success() {
+            Outcome::Ok
+        } else {
+            Outcome::Failed
+        };
         let notes = (!exit.is_success()).then(|| said_by(exit));
         loop {
             let (world, _) = hand.look(&vec![Pick::Claim(id.clone()), Pick::Run(self.run.clone())])?;
-            let Some(claim) = world.claims.get(id) else { return Ok(Shut::Yes) };
+            let Some(claim) = world.claims.get(id) else {
+                return Ok(Shut::Yes);
+            };
             if claim.is_terminal() || self.is_over(&world) {
                 return Ok(Shut::Yes);
             }
@@ -434,7 +547,11 @@ impl Driver<'_> {
                 hand.store.wait(world.head, LISTEN)?;
                 continue;
             }
-            let ask = CloseAsk { at_most, notes: notes.clone(), ..CloseAsk::of(id.clone()) };
+            let ask = CloseAsk {
+                at_most,
+                notes: notes.clone(),
+                ..CloseAsk::of(id.clone())
+            };
             match close::close(&mut self.ground.door(&mut *hand.store), &ask) {
                 Ok(Closed::Done(..) | Closed::Already(_)) => return Ok(Shut::Yes),
                 Ok(Closed::Waiting(_)) => {}
@@ -444,7 +561,10 @@ impl Driver<'_> {
                     refusal => {
                         let why = refusal.code().to_owned();
                         let phase = attempt.id().to_owned();
-                        self.face.hear(News::Refused { phase, why: Box::new(refusal) });
+                        self.face.hear(News::Refused {
+                            phase,
+                            why: Box::new(refusal),
+                        });
                         return Ok(Shut::No(why));
                     }
                 },
@@ -463,16 +583,27 @@ impl Driver<'_> {
             // It was never made, so nothing was written in it.
             return Ok(Vec::new());
         };
-        let opening = git::Opening { commit: attempt.base(), dirty: Default::default() };
+        let opening = git::Opening {
+            commit: attempt.base(),
+            dirty: Default::default(),
+        };
         let audit = attempt.place.door.to(tree)?.audit(&opening)?;
         let logical = |path: &Path| {
             let key = attempt.place.key.as_str();
-            let below = if key == "." { path.to_owned() } else { Path::new(key).join(path) };
+            let below = if key == "." {
+                path.to_owned()
+            } else {
+                Path::new(key).join(path)
+            };
             LogicalPath::from_tree(&below.to_string_lossy(), self.ground.policy.fold).ok()
         };
         let facts = audit.changes.into_iter().filter_map(|change| {
             let path = logical(&change.path)?;
-            Some(Changed { path, added: change.is_added(), deleted: change.is_deleted() })
+            Some(Changed {
+                path,
+                added: change.is_added(),
+                deleted: change.is_deleted(),
+            })
         });
         Ok(facts.collect())
     }
@@ -517,7 +648,13 @@ fn before(world: &World, driver: &Driver<'_>, phase: &str) -> Option<String> {
     let it = phase_of(world, &driver.run, phase)?;
     let claim: &SessId = &it.last()?.claim;
     let result = world.claims.get(claim)?.result.as_ref()?;
-    let files = result.files_modified.iter().take(8).cloned().collect::<Vec<_>>().join(" ");
+    let files = result
+        .files_modified
+        .iter()
+        .take(8)
+        .cloned()
+        .collect::<Vec<_>>()
+        .join(" ");
     Some(format!("{} — {}: {files}", it.phase.id, result.status.as_str()))
 }
 

@@ -13,9 +13,9 @@ use protocol::facts::id::{RunId, SessId, slug_of};
 use protocol::facts::kind::Kind;
 use protocol::facts::plan::{Phase, Plan};
 use protocol::facts::run::{PhaseRun, Standing};
-use protocol::refusal::Refusal;
 use protocol::facts::scope::Scope;
 use protocol::facts::time::Instant;
+use protocol::refusal::Refusal;
 use protocol::rules::drift;
 use protocol::rules::run::{Question, phase_of};
 use protocol::world::{Pick, World};
@@ -63,7 +63,10 @@ pub(crate) struct Place {
 
 /// Finds the repository that holds a phase's project.
 pub(crate) fn place_of(ground: &Ground, phase: &Phase) -> Result<Place, Trouble> {
-    let trouble = |why: String| Trouble::Phase { phase: phase.id.to_string(), why };
+    let trouble = |why: String| Trouble::Phase {
+        phase: phase.id.to_string(),
+        why,
+    };
     let folder = match &phase.project {
         Some(name) => ground.projects.get(name).cloned().unwrap_or_default(),
         None => String::new(),
@@ -71,10 +74,17 @@ pub(crate) fn place_of(ground: &Ground, phase: &Phase) -> Result<Place, Trouble>
     let folder = ground.root.join(folder);
     let repository = Repository::find(&folder)
         .ok_or_else(|| trouble(format!("{} lies in no git repository", folder.display())))?;
-    let top = repository.main_checkout().unwrap_or_else(|| repository.home()).to_owned();
+    let top = repository
+        .main_checkout()
+        .unwrap_or_else(|| repository.home())
+        .to_owned();
     let key = key_of(&ground.root, &top);
     let inside = folder.strip_prefix(&top).map(Path::to_owned).unwrap_or_default();
-    Ok(Place { key, door: Door::user(repository), inside })
+    Ok(Place {
+        key,
+        door: Door::user(repository),
+        inside,
+    })
 }
 
 /// The name of a repository: its path below the root, `.` for one that holds the root.
@@ -95,8 +105,14 @@ fn keep(world: &World, plan: &Plan, there: &BTreeSet<String>, ground: &Ground) -
     };
     let accepted = |standing: &Standing| matches!(standing, Standing::Accepted(_));
     let is_there = |it: &&PhaseRun| place_of(ground, &it.phase).is_ok_and(|place| there.contains(&place.key));
-    let phases = world.phases.values().filter(|it| of_plan(&it.run) && accepted(&it.standing));
-    phases.filter(is_there).map(|it| (it.phase.id.as_str().to_owned(), it.digest.clone())).collect()
+    let phases = world
+        .phases
+        .values()
+        .filter(|it| of_plan(&it.run) && accepted(&it.standing));
+    phases
+        .filter(is_there)
+        .map(|it| (it.phase.id.as_str().to_owned(), it.digest.clone()))
+        .collect()
 }
 
 /// Starts a run: its facts first, then its theme branches.
@@ -111,26 +127,39 @@ pub(crate) fn start_in(hand: &mut Hand<'_>, planned: &Planned) -> Result<(RunId,
         let place = place_of(hand.ground, phase)?;
         places.entry(place.key.clone()).or_insert(place);
     }
-    let (mut world, now) = hand.look(&vec![Pick::RunsOf(plan.name.clone()), Pick::Caller(hand.ground.caller.clone())])?;
+    let (mut world, now) = hand.look(&vec![
+        Pick::RunsOf(plan.name.clone()),
+        Pick::Caller(hand.ground.caller.clone()),
+    ])?;
     let runs: Vec<RunId> = world.runs.values().map(|run| run.id.clone()).collect();
     for run in runs {
         let (more, _) = hand.look(&vec![Pick::Phases(run)])?;
         world.phases.extend(more.phases);
     }
-    let ours = |key: &str| world.runs.values().any(|run| run.theme == plan.branch && run.main.contains_key(key));
+    let ours = |key: &str| {
+        world
+            .runs
+            .values()
+            .any(|run| run.theme == plan.branch && run.main.contains_key(key))
+    };
     let (mut main, mut there) = (BTreeMap::new(), BTreeSet::new());
     for (key, place) in &places {
         if place.door.branch(&plan.branch)?.is_some() {
             if !ours(key) {
-                return Err(Trouble::BranchExists { branch: plan.branch.clone(), repo: key.clone() });
+                return Err(Trouble::BranchExists {
+                    branch: plan.branch.clone(),
+                    repo: key.clone(),
+                });
             }
             there.insert(key.clone());
         }
         main.insert(key.clone(), main_branch(planned, place)?);
     }
     let scope: Vec<&String> = plan.phases.iter().flat_map(|phase| &phase.scope).collect();
-    let scope = Scope::parse(scope, hand.ground.policy.fold)
-        .map_err(|error| Trouble::Phase { phase: "all".to_owned(), why: error.to_string() })?;
+    let scope = Scope::parse(scope, hand.ground.policy.fold).map_err(|error| Trouble::Phase {
+        phase: "all".to_owned(),
+        why: error.to_string(),
+    })?;
     let pilot = free_id(hand, now, &format!("{}-pilot", plan.name))?;
     let token = write_token(hand.ground, &pilot)?;
     let ask = StartRun {
@@ -153,15 +182,24 @@ pub(crate) fn start_in(hand: &mut Hand<'_>, planned: &Planned) -> Result<(RunId,
         yes_to: planned.yes_to.clone(),
         risk: planned.risk.clone(),
         keep: keep(&world, plan, &there, hand.ground),
-        phases: plan.phases.iter().map(|phase| (phase.clone(), phase_digest(phase))).collect(),
+        phases: plan
+            .phases
+            .iter()
+            .map(|phase| (phase.clone(), phase_digest(phase)))
+            .collect(),
     };
-    let entries = hand.submit(&Command::StartRun(Box::new(ask))).inspect_err(|_| forget_token(hand.ground, &pilot))?;
+    let entries = hand
+        .submit(&Command::StartRun(Box::new(ask)))
+        .inspect_err(|_| forget_token(hand.ground, &pilot))?;
     let run = entries.iter().find_map(|entry| match &entry.event {
         Event::RunStarted(run) => Some(run.clone()),
         _ => None,
     });
     let Some(run) = run else {
-        return Err(Trouble::Phase { phase: "all".to_owned(), why: "the store did not say what it started".to_owned() });
+        return Err(Trouble::Phase {
+            phase: "all".to_owned(),
+            why: "the store did not say what it started".to_owned(),
+        });
     };
     if !run.owns_pilot {
         forget_token(hand.ground, &pilot);
@@ -187,10 +225,18 @@ pub fn start(
 }
 
 fn main_branch(planned: &Planned, place: &Place) -> Result<String, Trouble> {
-    if let Some(name) = planned.plan.main_branch.clone().or_else(|| planned.main_branch.clone()) {
+    if let Some(name) = planned
+        .plan
+        .main_branch
+        .clone()
+        .or_else(|| planned.main_branch.clone())
+    {
         return match place.door.branch(&name)? {
             Some(_) => Ok(name),
-            None => Err(Trouble::Phase { phase: "all".to_owned(), why: format!("{} has no branch {name}", place.key) }),
+            None => Err(Trouble::Phase {
+                phase: "all".to_owned(),
+                why: format!("{} has no branch {name}", place.key),
+            }),
         };
     }
     match place.door.head()? {
@@ -201,7 +247,10 @@ fn main_branch(planned: &Planned, place: &Place) -> Result<String, Trouble> {
         }),
         Head::Detached(_) => Err(Trouble::Phase {
             phase: "all".to_owned(),
-            why: format!("the head of {} is detached: name the main branch with `main_branch`", place.key),
+            why: format!(
+                "the head of {} is detached: name the main branch with `main_branch`",
+                place.key
+            ),
         }),
     }
 }
@@ -211,7 +260,10 @@ pub(crate) fn ensure_theme(place: &Place, theme: &str, main: &str) -> Result<Oid
     if let Some(at) = place.door.branch(theme)? {
         return Ok(at);
     }
-    let lost = || Trouble::Phase { phase: "all".to_owned(), why: format!("{} has no branch {main}", place.key) };
+    let lost = || Trouble::Phase {
+        phase: "all".to_owned(),
+        why: format!("{} has no branch {main}", place.key),
+    };
     let at = place.door.branch(main)?.ok_or_else(lost)?;
     mortal::step();
     place.door.branch_create(theme, &at)?;
@@ -259,7 +311,9 @@ fn open_claim(ground: &Ground, scope: Scope, token: TokenDigest) -> OpenClaim {
 fn free_id(hand: &mut Hand<'_>, now: Instant, slug: &str) -> Result<SessId, Trouble> {
     let slug = slug_of(slug);
     let (world, _) = hand.look(&vec![Pick::Ids(slug.clone())])?;
-    let free = (1..).map(|nth| SessId::compose(now, &slug, nth)).find(|id| !world.taken.contains(id));
+    let free = (1..)
+        .map(|nth| SessId::compose(now, &slug, nth))
+        .find(|id| !world.taken.contains(id));
     Ok(free.unwrap_or_else(|| SessId::compose(now, &slug, 1)))
 }
 
@@ -287,19 +341,38 @@ pub(super) enum Began {
 impl Driver<'_> {
     /// The zones, type changes and exits that a phase only tells.
     pub(super) fn findings(&self, world: &World, phase: &str) -> Vec<String> {
-        let Some(run) = world.runs.get(&self.run) else { return Vec::new() };
-        let Some(it) = phase_of(world, &self.run, phase) else { return Vec::new() };
-        let needs: Vec<&Phase> =
-            it.phase.needs.iter().filter_map(|need| phase_of(world, &self.run, need.as_str())).map(|it| &it.phase).collect();
+        let Some(run) = world.runs.get(&self.run) else {
+            return Vec::new();
+        };
+        let Some(it) = phase_of(world, &self.run, phase) else {
+            return Vec::new();
+        };
+        let needs: Vec<&Phase> = it
+            .phase
+            .needs
+            .iter()
+            .filter_map(|need| phase_of(world, &self.run, need.as_str()))
+            .map(|it| &it.phase)
+            .collect();
         let found = drift::before(&self.ground.policy, run, &it.phase, &needs);
-        found.into_iter().filter(|finding| finding.gate.is_none()).map(|finding| finding.why).collect()
+        found
+            .into_iter()
+            .filter(|finding| finding.gate.is_none())
+            .map(|finding| finding.why)
+            .collect()
     }
 
     /// Asks a gate of the loop.
     pub(super) fn ask(&self, hand: &mut Hand<'_>, world: &World, question: &Question) -> Result<(), Trouble> {
         let mut known = question.known.clone();
         if let Some(it) = phase_of(world, &self.run, &question.phase) {
-            known.insert(0, ("Phase".to_owned(), format!("{} — {}", it.phase.id, it.phase.title)));
+            known.insert(
+                0,
+                (
+                    "Phase".to_owned(),
+                    format!("{} — {}", it.phase.id, it.phase.title),
+                ),
+            );
             known.push(("Scope".to_owned(), it.phase.scope.join(" ")));
         }
         hand.submit(&Command::AskPhase {
@@ -326,20 +399,30 @@ impl Driver<'_> {
         for phase in &plan.phases {
             let why = match place_of(self.ground, phase) {
                 Ok(place) if main.is_some_and(|main| main.contains_key(&place.key)) => continue,
-                Ok(place) => format!("phase {} works in {}, where this run has no branch", phase.id, place.key),
+                Ok(place) => format!(
+                    "phase {} works in {}, where this run has no branch",
+                    phase.id, place.key
+                ),
                 Err(trouble) => trouble.to_string(),
             };
             return Ok(Began::No(Some(why)));
         }
-        let phases: Vec<(Phase, String)> =
-            plan.phases.iter().map(|phase| (phase.clone(), phase_digest(phase))).collect();
+        let phases: Vec<(Phase, String)> = plan
+            .phases
+            .iter()
+            .map(|phase| (phase.clone(), phase_digest(phase)))
+            .collect();
         let digest = whole_digest(&phases);
-        match hand.submit(&Command::AdaptRun { run: self.run.clone(), digest, phases }) {
+        match hand.submit(&Command::AdaptRun {
+            run: self.run.clone(),
+            digest,
+            phases,
+        }) {
             Ok(_) => Ok(Began::Yes),
             Err(Trouble::Refused(refusal)) => match *refusal {
-                Refusal::PhaseState { phase, verb, .. } => {
-                    Ok(Began::No(Some(format!("phase {phase} is under way: {verb} it when it has ended"))))
-                }
+                Refusal::PhaseState { phase, verb, .. } => Ok(Began::No(Some(format!(
+                    "phase {phase} is under way: {verb} it when it has ended"
+                )))),
                 refusal => Err(refusal.into()),
             },
             Err(trouble) => Err(trouble),
@@ -372,9 +455,16 @@ impl Driver<'_> {
             return Ok(Began::Yes);
         }
         let place = place_of(self.ground, &it.phase)?;
-        let head = ensure_theme(&place, &run.theme, run.main.get(&place.key).map_or("", String::as_str))?;
-        let scope = Scope::parse(&it.phase.scope, self.ground.policy.fold)
-            .map_err(|error| Trouble::Phase { phase: phase.to_owned(), why: error.to_string() })?;
+        let head = ensure_theme(
+            &place,
+            &run.theme,
+            run.main.get(&place.key).map_or("", String::as_str),
+        )?;
+        let scope =
+            Scope::parse(&it.phase.scope, self.ground.policy.fold).map_err(|error| Trouble::Phase {
+                phase: phase.to_owned(),
+                why: error.to_string(),
+            })?;
         let claim = free_id(hand, now, &format!("{}-{phase}", run.plan))?;
         let worktree = self.ground.worktree_dir(&claim);
         let branch = branch_of(&claim);
@@ -385,11 +475,18 @@ impl Driver<'_> {
             ..Base::default()
         };
         let token = write_token(self.ground, &claim)?;
-        let task = it.phase.story_angle.clone().unwrap_or_else(|| it.phase.title.clone());
+        let task = it
+            .phase
+            .story_angle
+            .clone()
+            .unwrap_or_else(|| it.phase.title.clone());
         let ask = OpenClaim {
             id: Some(claim.clone()),
             agent: it.phase.agent.clone().unwrap_or_else(|| "satellite".to_owned()),
-            owner: Owner { process: None, ..owner(self.ground) },
+            owner: Owner {
+                process: None,
+                ..owner(self.ground)
+            },
             story_angle: task,
             branch: Some(branch),
             worktree: Some(worktree.display().to_string()),
@@ -423,9 +520,13 @@ impl Driver<'_> {
 
     /// A phase that may not begin now waits for what bars it: a later look tries again, or a human says.
     fn not_begun(&self, hand: &mut Hand<'_>, it: &PhaseRun, trouble: Trouble) -> Result<Began, Trouble> {
-        let Trouble::Refused(refusal) = &trouble else { return Err(trouble) };
+        let Trouble::Refused(refusal) = &trouble else {
+            return Err(trouble);
+        };
         match &**refusal {
-            Refusal::PhaseState { .. } | Refusal::JobsFull { .. } | Refusal::IdTaken { .. } => Ok(Began::No(None)),
+            Refusal::PhaseState { .. } | Refusal::JobsFull { .. } | Refusal::IdTaken { .. } => {
+                Ok(Began::No(None))
+            }
             Refusal::ScopeOverlaps { held, .. } => {
                 let why = format!("{} holds {}: {}", held.claim, held.scope, held.story_angle);
                 let subject = format!("{NEED}held:{}", held.claim);
@@ -457,7 +558,10 @@ impl Driver<'_> {
             Err(why) => return Some((why.clone(), vec![("Now".to_owned(), why)])),
         };
         let Some(phase) = plan.phase(it.phase.id.as_str()) else {
-            return Some(("gone".to_owned(), vec![("Now".to_owned(), "the phase is gone".to_owned())]));
+            return Some((
+                "gone".to_owned(),
+                vec![("Now".to_owned(), "the phase is gone".to_owned())],
+            ));
         };
         let is = phase.canonical();
         if is == was {
@@ -473,8 +577,16 @@ impl Driver<'_> {
     }
 
     pub(super) fn tests_of(&self, phase: &Phase) -> Option<protocol::facts::tests::Tests> {
-        let project = phase.project.as_deref().and_then(|name| self.ground.tests.get(name));
-        phase.tests.as_ref().or(project).or(self.ground.settings.tests.as_ref()).cloned()
+        let project = phase
+            .project
+            .as_deref()
+            .and_then(|name| self.ground.tests.get(name));
+        phase
+            .tests
+            .as_ref()
+            .or(project)
+            .or(self.ground.settings.tests.as_ref())
+            .cloned()
     }
 }
 

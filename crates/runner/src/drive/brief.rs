@@ -17,15 +17,33 @@ pub fn brief(phase: &Phase, claim: &Claim, zones: &[String], before: &[String]) 
     ];
     lines.extend(phase.agent.iter().map(|agent| format!("  Agent    : {agent}")));
     lines.push(format!("  Scope    : {}", claim.scope));
-    lines.extend(phase.story_angle.iter().map(|task| format!("  Task     : {task}")));
-    lines.extend(claim.tests.iter().map(|tests| format!("  Tests    : {}", tests.run)));
+    lines.extend(
+        phase
+            .story_angle
+            .iter()
+            .map(|task| format!("  Task     : {task}")),
+    );
+    lines.extend(
+        claim
+            .tests
+            .iter()
+            .map(|tests| format!("  Tests    : {}", tests.run)),
+    );
     lines.extend(before.iter().map(|line| format!("  Before   : {line}")));
     lines.push(RULE.to_owned());
-    lines.push(format!("You work as {} in a worktree of your own. Inside the scope decide alone.", claim.id));
+    lines.push(format!(
+        "You work as {} in a worktree of your own. Inside the scope decide alone.",
+        claim.id
+    ));
     lines.push("Before you write a file:  brain preflight check @me PATH".to_owned());
-    lines.push("Outside the scope:        brain signal send --to pilot --type BLOCKED_ON \"what you need\"".to_owned());
+    lines.push(
+        "Outside the scope:        brain signal send --to pilot --type BLOCKED_ON \"what you need\""
+            .to_owned(),
+    );
     lines.push("Before a destructive act: brain gate open @me \"what you are about to do\"".to_owned());
-    lines.push("A missing secret stops the work; never ask for one. End with status 0 when you are done:".to_owned());
+    lines.push(
+        "A missing secret stops the work; never ask for one. End with status 0 when you are done:".to_owned(),
+    );
     lines.push("your changes are audited, tested, committed and merged for you.".to_owned());
     lines.join("\n") + "\n"
 }

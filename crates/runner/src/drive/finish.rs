@@ -16,25 +16,41 @@ use super::{Driver, Hand, News, Trouble, mortal};
 impl Driver<'_> {
     /// Merges the theme, closes the pilot, ends the run. Each step finds what the one before left.
     pub(super) fn finish(&self, hand: &mut Hand<'_>, world: &World) -> Result<(), Trouble> {
-        let Some(run) = world.runs.get(&self.run) else { return Ok(()) };
+        let Some(run) = world.runs.get(&self.run) else {
+            return Ok(());
+        };
         if run.merge {
             self.blocked(hand, run)?;
             self.merge(hand, world, run)?;
         }
         self.sweep(world, run);
-        let pilot_lives = world.claims.get(&run.pilot).is_some_and(|pilot| !pilot.is_terminal());
+        let pilot_lives = world
+            .claims
+            .get(&run.pilot)
+            .is_some_and(|pilot| !pilot.is_terminal());
         if run.owns_pilot && pilot_lives {
             self.close_pilot(hand, world, run)?;
         }
-        hand.submit(&Command::EndRun { run: self.run.clone(), driver: self.fence, end: RunEnd::Finished })?;
+        hand.submit(&Command::EndRun {
+            run: self.run.clone(),
+            driver: self.fence,
+            end: RunEnd::Finished,
+        })?;
         Ok(())
     }
 
     /// Takes away what a killed driver had no time to: worktrees and tokens of work that is landed.
     fn sweep(&self, world: &World, run: &Run) {
-        let attempts = run.phases.iter().filter_map(|phase| phase_of(world, &run.id, phase));
+        let attempts = run
+            .phases
+            .iter()
+            .filter_map(|phase| phase_of(world, &run.id, phase));
         for it in attempts {
-            for claim in it.attempts.iter().filter_map(|attempt| world.claims.get(&attempt.claim)) {
+            for claim in it
+                .attempts
+                .iter()
+                .filter_map(|attempt| world.claims.get(&attempt.claim))
+            {
                 if self.ground.worktree_dir(&claim.id).exists()
                     && let Ok(place) = place_of(self.ground, &it.phase)
                 {
@@ -48,11 +64,18 @@ impl Driver<'_> {
     fn blocked(&self, hand: &mut Hand<'_>, run: &Run) -> Result<(), Trouble> {
         let (world, _) = hand.look(&vec![Pick::AllMail, Pick::Phases(run.id.clone())])?;
         let mut answered = Vec::new();
-        for signal in world.signals.values().filter(|signal| signal.kind == SignalKind::BlockedOn) {
-            let protocol::facts::signal::Sender::Session(from) = &signal.from else { continue };
-            let phase = world.phases.values().find(|it| {
-                it.run == run.id && it.attempts.iter().any(|attempt| attempt.claim == *from)
-            });
+        for signal in world
+            .signals
+            .values()
+            .filter(|signal| signal.kind == SignalKind::BlockedOn)
+        {
+            let protocol::facts::signal::Sender::Session(from) = &signal.from else {
+                continue;
+            };
+            let phase = world
+                .phases
+                .values()
+                .find(|it| it.run == run.id && it.attempts.iter().any(|attempt| attempt.claim == *from));
             // A later attempt was accepted, or a human let the phase go on: brain writes the ack.
             if phase.is_some_and(|it| it.standing.is_settled()) {
                 answered.push(signal.id.clone());
@@ -72,9 +95,14 @@ impl Driver<'_> {
         let mut planned: BTreeMap<String, (git::Landing, &Place)> = BTreeMap::new();
         for (key, main) in &run.main {
             let Some(place) = places.get(key) else { continue };
-            let Some(theme) = place.door.branch(&run.theme)? else { continue };
+            let Some(theme) = place.door.branch(&run.theme)? else {
+                continue;
+            };
             if let Some(landing) = run.landings.get(key)
-                && place.door.branch(main)?.is_some_and(|at| at.as_str() == landing.new)
+                && place
+                    .door
+                    .branch(main)?
+                    .is_some_and(|at| at.as_str() == landing.new)
             {
                 // The branch moved before a crash; its checkout may not have.
                 let (old, new) = (git::Oid::parse(&landing.old), git::Oid::parse(&landing.new));
@@ -88,7 +116,10 @@ impl Driver<'_> {
                 trailers: vec![("Brain-Run".to_owned(), run.id.to_string())],
             };
             let seconds = u64::try_from(run.started_at.wall / 1000).unwrap_or_default();
-            let signature = Signature { identity: None, seconds };
+            let signature = Signature {
+                identity: None,
+                seconds,
+            };
             let landing = place.door.plan_merge(&theme, main, &message, &signature);
             let landing = landing.map_err(|error| match error.kind() {
                 git::Kind::Conflict { files } => Trouble::MergeConflict {
@@ -109,8 +140,10 @@ impl Driver<'_> {
             landings: landings.clone(),
         };
         hand.submit(&record(&written))?;
-        let moves: Vec<(&Door, &git::Landing)> =
-            planned.values().map(|(landing, place)| (&place.door, landing)).collect();
+        let moves: Vec<(&Door, &git::Landing)> = planned
+            .values()
+            .map(|(landing, place)| (&place.door, landing))
+            .collect();
         mortal::step();
         let moved = Door::land_all(&moves);
         mortal::step();
@@ -137,7 +170,11 @@ impl Driver<'_> {
 
     fn places(&self, world: &World, run: &Run) -> Result<BTreeMap<String, Place>, Trouble> {
         let mut places = BTreeMap::new();
-        for phase in run.phases.iter().filter_map(|phase| phase_of(world, &run.id, phase)) {
+        for phase in run
+            .phases
+            .iter()
+            .filter_map(|phase| phase_of(world, &run.id, phase))
+        {
             let place = place_of(self.ground, &phase.phase)?;
             places.entry(place.key.clone()).or_insert(place);
         }
@@ -145,18 +182,40 @@ impl Driver<'_> {
     }
 
     fn close_pilot(&self, hand: &mut Hand<'_>, world: &World, run: &Run) -> Result<(), Trouble> {
-        let phases = run.phases.iter().filter_map(|phase| phase_of(world, &run.id, phase));
-        let partial = phases.clone().any(|it| it.standing == Standing::Accepted(Outcome::Partial));
-        let skipped: Vec<String> =
-            phases.filter(|it| it.standing == Standing::Skipped).map(|it| it.phase.id.to_string()).collect();
+        let phases = run
+            .phases
+            .iter()
+            .filter_map(|phase| phase_of(world, &run.id, phase));
+        let partial = phases
+            .clone()
+            .any(|it| it.standing == Standing::Accepted(Outcome::Partial));
+        let skipped: Vec<String> = phases
+            .filter(|it| it.standing == Standing::Skipped)
+            .map(|it| it.phase.id.to_string())
+            .collect();
         let notes = match skipped.as_slice() {
             [] => Vec::new(),
             skipped => vec![format!("skipped: {}", skipped.join(", "))],
         };
-        let status = if partial || !skipped.is_empty() { Outcome::Partial } else { Outcome::Ok };
+        let status = if partial || !skipped.is_empty() {
+            Outcome::Partial
+        } else {
+            Outcome::Ok
+        };
         let id = run.pilot.clone();
-        hand.submit(&Command::BeginClose { id: id.clone(), at_most: Outcome::Ok, notes: None, accept_failed: true })?;
-        hand.submit(&Command::FinishClose { id, status, files_modified: Vec::new(), notes, accept_failed: true })?;
+        hand.submit(&Command::BeginClose {
+            id: id.clone(),
+            at_most: Outcome::Ok,
+            notes: None,
+            accept_failed: true,
+        })?;
+        hand.submit(&Command::FinishClose {
+            id,
+            status,
+            files_modified: Vec::new(),
+            notes,
+            accept_failed: true,
+        })?;
         Ok(())
     }
 }

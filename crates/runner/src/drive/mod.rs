@@ -92,6 +92,7 @@ impl Ground {
             policy: &self.policy,
             root: &self.root,
             state: &self.state,
+            shim: &self.shim,
             environment: None,
             settings: &self.settings,
             fuse: Default::default(),

@@ -183,7 +183,10 @@ impl std::fmt::Display for Trouble {
                 write!(f, "the merge in {repo} would overwrite {}", paths.join(", "))
             }
             Trouble::BranchExists { branch, repo } => {
-                write!(f, "{branch} is there already in {repo}, and no run of this brain made it")
+                write!(
+                    f,
+                    "{branch} is there already in {repo}, and no run of this brain made it"
+                )
             }
             Trouble::Phase { phase, why } => write!(f, "phase {phase}: {why}"),
         }

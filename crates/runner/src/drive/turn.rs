@@ -281,7 +281,11 @@ impl Loop<'_, '_> {
             let paused = !self.world.pauses(claim).is_empty();
             // Of a child that was taken back nobody knows how the last driver left it.
             if self.paused.get(&id) != Some(&paused) {
-                if paused { child.suspend()? } else { child.resume()? };
+                if paused {
+                    child.suspend()?
+                } else {
+                    child.resume()?
+                };
                 self.paused.insert(id, paused);
             }
         }
@@ -307,7 +311,11 @@ impl Loop<'_, '_> {
             About::Phase(of, _) | About::Run(of) => of == run,
             About::Claim(id) => {
                 let is_pilot = self.world.runs.get(run).is_some_and(|run| run.pilot == *id);
-                let workflow = self.world.claims.get(id).and_then(|claim| claim.workflow.as_ref());
+                let workflow = self
+                    .world
+                    .claims
+                    .get(id)
+                    .and_then(|claim| claim.workflow.as_ref());
                 is_pilot || workflow.is_some_and(|of| of.run == *run)
             }
         }

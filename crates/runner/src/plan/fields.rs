@@ -5,8 +5,9 @@ use std::fmt::Display;
 use protocol::facts::size::Size;
 use protocol::facts::span::Span;
 
+use super::at::At;
 use super::problem::Sink;
-use super::tree::{At, Entry, Node, Value};
+use super::tree::{Entry, Node, Value};
 
 /// A text and where it stands.
 #[derive(Debug)]

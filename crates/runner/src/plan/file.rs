@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 use schemars::{JsonSchema, schema_for};
 use serde_json::{Map, Value, json};
 
-use super::read::CHAIN_UNUSED;
+use super::shared::CHAIN_UNUSED;
 
 /// Gives the JSON Schema of a plan's file, for editors (`brain plan schema`).
 pub fn schema() -> Value {
@@ -236,7 +236,8 @@ mod tests {
     use protocol::facts::report::Format;
 
     use super::super::phase::PHASE_KEYS;
-    use super::super::read::{PLAN_KEYS, PROJECT_KEYS, TARGET_KEYS, TESTS_KEYS, WORKTREE_KEYS};
+    use super::super::read::{PLAN_KEYS, PROJECT_KEYS, TARGET_KEYS};
+    use super::super::shared::{TESTS_KEYS, WORKTREE_KEYS};
     use super::*;
 
     fn keys(of: &Value) -> Vec<String> {

@@ -1,5 +1,6 @@
 //! Reads plans: strictly, and with every error in one go (hypervisor, 1).
 
+mod at;
 mod branch;
 mod conflict;
 mod fields;
@@ -9,6 +10,7 @@ mod phase;
 mod problem;
 mod read;
 mod scope;
+mod shared;
 mod source;
 mod tree;
 
@@ -19,8 +21,8 @@ use protocol::facts::plan::Plan;
 pub use file::schema;
 pub use problem::{Notice, Problem, render};
 
+use at::At;
 use problem::Sink;
-use tree::At;
 
 /// How many phases a plan may have.
 pub const PHASES_MAX: usize = 20_000;
@@ -53,11 +55,11 @@ pub struct Known<'a> {
     pub conflict: Option<Conflict<'a>>,
 }
 
-/// Reads a YAML plan from its bytes, as [`read`] does; a byte order mark is accepted.
+/// Reads a YAML plan from its bytes, as [`read()`] does; a byte order mark is accepted.
 ///
 /// # Errors
 ///
-/// As [`read`]; one problem alone for what is not UTF-8.
+/// As [`read()`]; one problem alone for what is not UTF-8.
 pub fn read_bytes(bytes: &[u8], file: &str, known: &Known<'_>) -> Result<(Plan, Vec<Notice>), Vec<Problem>> {
     if bytes.len() > source::BYTES_MAX {
         return Err(too_large(file));

@@ -6,11 +6,12 @@ use protocol::facts::kind::Kind;
 use protocol::facts::plan::{Inject, Inputs, Launch, Phase, PhaseGate, PhaseId};
 use protocol::facts::trigger::Trigger;
 
+use super::at::At;
 use super::fields::{Fields, Text, one};
 use super::problem::Sink;
-use super::read::{CHAIN_UNUSED, Context, tests, worktree};
 use super::scope::{self, Astray};
-use super::tree::{At, Entry, Node, Value};
+use super::shared::{CHAIN_UNUSED, Context, tests, worktree};
+use super::tree::{Entry, Node, Value};
 
 /// The keys of a phase; a step of a `chain:` has `step` besides `id`.
 pub(super) const PHASE_KEYS: [&str; 29] = [

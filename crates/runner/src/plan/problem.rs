@@ -2,8 +2,8 @@
 
 use std::fmt::Write as _;
 
+use super::at::At;
 use super::nearest::nearest;
-use super::tree::At;
 
 /// One thing wrong in a plan (hypervisor, 1); a plan is refused with all of them at once.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -4,16 +4,16 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 use std::path::Path;
 
 use protocol::facts::needs;
-use protocol::facts::plan::{KernelExit, Mode, Phase, PhaseId, Plan, Project, Target, WorktreeSetup};
-use protocol::facts::report::Format;
-use protocol::facts::tests::{Tests, hides_status};
+use protocol::facts::plan::{KernelExit, Mode, Phase, PhaseId, Plan, Project, Target};
 use protocol::facts::trigger::Trigger;
 
-use super::fields::{Fields, one};
+use super::at::At;
+use super::fields::Fields;
 use super::phase::{self, Draft};
 use super::problem::Sink;
-use super::tree::{At, Entry, Node, Value};
-use super::{BUILT_IN_RUNNERS, Conflict, Known, PHASES_MAX, branch, conflict, empty, scope};
+use super::shared::{CHAIN_UNUSED, Context, tests, worktree};
+use super::tree::{Entry, Node, Value};
+use super::{Conflict, Known, PHASES_MAX, branch, conflict, empty, scope};
 
 /// The keys of a plan, besides `phases` or `chain`.
 pub(super) const PLAN_KEYS: [&str; 12] = [
@@ -32,51 +32,6 @@ pub(super) const PLAN_KEYS: [&str; 12] = [
 ];
 pub(super) const PROJECT_KEYS: [&str; 3] = ["path", "target", "tests"];
 pub(super) const TARGET_KEYS: [&str; 1] = ["ssh"];
-pub(super) const TESTS_KEYS: [&str; 3] = ["run", "report", "format"];
-pub(super) const WORKTREE_KEYS: [&str; 3] = ["setup", "link", "copy"];
-
-/// What a `chain:` plan of the original may hold and ours has no use for, in the plan or in a step.
-pub(super) const CHAIN_UNUSED: [&str; 6] = [
-    "pilote",
-    "swarm_ready",
-    "status",
-    "note",
-    "agents",
-    "input_contract",
-];
-
-/// What phases are read against.
-pub(super) struct Context<'a> {
-    pub(super) known: &'a Known<'a>,
-    /// The folder of each project that is known, relative to the root.
-    pub(super) projects: BTreeMap<String, String>,
-}
-
-impl Context<'_> {
-    /// All runners by name, the built-in ones first.
-    pub(super) fn runners(&self) -> impl Iterator<Item = &str> {
-        BUILT_IN_RUNNERS
-            .into_iter()
-            .chain(self.known.runners.iter().map(String::as_str))
-    }
-
-    /// Reports a runner that nobody knows.
-    pub(super) fn unknown_runner(&self, name: &str, at: At, sink: &mut Sink<'_>) {
-        let fix = match sink.nearest(name, self.runners()) {
-            Some(meant) => format!("write `{meant}`, if that is meant, or a whole command"),
-            None => format!(
-                "configure it under `runners:`; known are {}",
-                self.runners().collect::<Vec<_>>().join(", ")
-            ),
-        };
-        sink.problem(
-            "plan.unknown_runner",
-            at,
-            format!("`{name}` is no known runner and no command"),
-            fix,
-        );
-    }
-}
 
 /// Reads a plan; gives nothing when it has a problem.
 pub(super) fn plan(root: &Node, file: &str, known: &Known<'_>, sink: &mut Sink<'_>) -> Option<Plan> {
@@ -292,58 +247,6 @@ fn projects(
         );
     }
     projects
-}
-
-/// Reads `worktree:` of a plan or a phase.
-pub(super) fn worktree(fields: &Fields<'_>, sink: &mut Sink<'_>) -> Option<WorktreeSetup> {
-    let fields = Fields::of(
-        &fields.get("worktree")?.node,
-        "`worktree`",
-        &WORKTREE_KEYS,
-        &[],
-        sink,
-    )?;
-    Some(WorktreeSetup {
-        setup: fields.string("setup", sink),
-        link: fields.strings("link", sink),
-        copy: fields.strings("copy", sink),
-    })
-}
-
-/// Reads `tests:` of a project or a phase: a command, or a map; its status must be its own (protocol, 11).
-pub(super) fn tests(fields: &Fields<'_>, sink: &mut Sink<'_>) -> Option<Tests> {
-    let node = &fields.get("tests")?.node;
-    let (run, report, format) = match &node.value {
-        Value::Map(_) => {
-            let inner = Fields::of(node, "`tests`", &TESTS_KEYS, &[], sink)?;
-            if inner.get("run").is_none() {
-                sink.problem(
-                    "plan.missing_key",
-                    node.at,
-                    "`tests` has no `run`",
-                    "write the command under `run:`",
-                );
-            }
-            let words = Format::ALL.map(|format| (format.as_str(), format));
-            let report = inner.string("report", sink);
-            (
-                inner.text("run", sink)?,
-                report,
-                inner.word("format", "plan.bad_word", &words, sink),
-            )
-        }
-        _ => (one("tests", node, sink)?, None, None),
-    };
-    if let Some(hides) = hides_status(&run.text) {
-        let message = format!("the `{}` hides whether the tests passed", hides.what);
-        let fix = "write the plain test command; join commands with `&&`, redirect with `>`";
-        sink.problem("plan.status_hidden", run.column(hides.column), message, fix);
-    }
-    Some(Tests {
-        run: run.text.trim_end().to_owned(),
-        report,
-        format,
-    })
 }
 
 /// Reads each phase by itself.

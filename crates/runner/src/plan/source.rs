@@ -2,8 +2,8 @@
 
 use std::borrow::Cow;
 
+use super::at::At;
 use super::problem::Sink;
-use super::tree::At;
 
 /// The largest plan that is read, in bytes.
 pub(super) const BYTES_MAX: usize = 8 << 20;

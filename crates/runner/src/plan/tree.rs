@@ -2,27 +2,10 @@
 
 use std::collections::HashMap;
 
-use saphyr_parser::{Event, Parser, ScalarStyle, ScanError, Span};
+use saphyr_parser::{Event, Parser, ScalarStyle, ScanError};
 
+use super::at::At;
 use super::problem::Sink;
-
-/// A place in the source: line and column in characters, both from 1.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct At {
-    pub(super) line: usize,
-    pub(super) column: usize,
-}
-
-impl At {
-    pub(super) const START: Self = Self { line: 1, column: 1 };
-
-    fn of(span: Span) -> Self {
-        Self {
-            line: span.start.line(),
-            column: span.start.col() + 1,
-        }
-    }
-}
 
 /// A value and where it begins.
 #[derive(Debug)]

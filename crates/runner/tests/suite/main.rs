@@ -8,3 +8,5 @@ mod evidence;
 mod launch;
 #[cfg(test)]
 mod plan;
+#[cfg(test)]
+mod readme;

@@ -13,6 +13,7 @@ use protocol::event::{Entry, Event};
 use protocol::facts::caller::Caller;
 use protocol::facts::claim::Fence;
 use protocol::facts::span::Span;
+use protocol::rules::{Asked, footprint, preflight};
 use protocol::world::{Footprint, Lease, Pick, World};
 use serde::Serialize;
 
@@ -41,6 +42,10 @@ pub struct Met {
     pub expired: u64,
     /// Boots of the machine.
     pub boots: u64,
+    /// Preflights that said go.
+    pub go: u64,
+    /// Preflights that did not.
+    pub no_go: u64,
 }
 
 impl Met {
@@ -59,6 +64,8 @@ impl Met {
         self.late += other.late;
         self.expired += other.expired;
         self.boots += other.boots;
+        self.go += other.go;
+        self.no_go += other.no_go;
     }
 }
 
@@ -150,12 +157,37 @@ pub fn play(seed: u64, steps: usize, open: &mut dyn FnMut(Clock) -> Box<dyn Stor
             }
             rebuilt.apply(&entry);
         }
-        compare(&mut *store, &model.world, true)
-            .unwrap_or_else(|why| panic!("{at}: tables and model: {why}"));
-        compare(&mut *store, &rebuilt, false).unwrap_or_else(|why| panic!("{at}: tables and journal: {why}"));
+        let (caller, ask) = script.preflight(&model.world);
+        let picks = footprint::of_preflight(&ask, &caller);
+        let looked = store.look(&picks);
+        let (world, now) = looked.unwrap_or_else(|fault| panic!("{at}: {fault}"));
+        let judge = |world: &World, now| {
+            let policy = script.policy();
+            let asked = Asked {
+                world,
+                caller: &caller,
+                policy,
+                now,
+            };
+            preflight::judge(asked, &ask)
+        };
+        let (got, wanted) = (judge(&world, now), judge(&model.world, model.now()));
+        assert_eq!(got, wanted, "{at}: {ask:?} by {caller:?}");
+        met.go += u64::from(goes(&got));
+        met.no_go += u64::from(!goes(&got));
+        let seen = look(&mut *store, &model.world).unwrap_or_else(|why| panic!("{at}: {why}"));
+        differ(&seen, &model.world, true).unwrap_or_else(|why| panic!("{at}: tables and model: {why}"));
+        differ(&seen, &rebuilt, false).unwrap_or_else(|why| panic!("{at}: tables and journal: {why}"));
     }
     tables_equal_journal(&mut *store).unwrap_or_else(|why| panic!("seed {seed}: {why}"));
     met
+}
+
+fn goes(answer: &preflight::Answer) -> bool {
+    match answer {
+        preflight::Answer::Judged(verdicts) => verdicts.iter().all(|verdict| verdict.refused.is_none()),
+        preflight::Answer::RenewFirst => false,
+    }
 }
 
 fn count(met: &mut Met, command: &Command, outcome: &Outcome, model: &Model) {
@@ -212,15 +244,13 @@ pub fn everything(world: &World) -> Footprint {
     picks
 }
 
-/// Says where a store's tables differ from a world; `leases` too, if asked.
-///
-/// # Errors
-///
-/// The first difference, in words.
-pub fn compare(store: &mut dyn Store, world: &World, leases: bool) -> Result<(), String> {
-    let (seen, _) = store
-        .look(&everything(world))
-        .map_err(|fault| fault.to_string())?;
+fn look(store: &mut dyn Store, world: &World) -> Result<World, String> {
+    let looked = store.look(&everything(world));
+    looked.map(|(seen, _)| seen).map_err(|fault| fault.to_string())
+}
+
+/// Says where what a store shows differs from a world; leases too, if asked.
+fn differ(seen: &World, world: &World, leases: bool) -> Result<(), String> {
     same("heads", &seen.head, &world.head)?;
     // An epoch may have been raised since the last fence was minted.
     if seen.fence < world.fence {
@@ -247,7 +277,7 @@ pub fn compare(store: &mut dyn Store, world: &World, leases: bool) -> Result<(),
                 .map(|(lease, until)| (lease.clone(), *until))
                 .collect::<BTreeMap<_, _>>()
         };
-        same_map("leases", &of(&seen), &of(world))?;
+        same_map("leases", &of(seen), &of(world))?;
     }
     Ok(())
 }
@@ -303,7 +333,7 @@ pub fn rebuild(store: &mut dyn Store) -> Result<World, String> {
 /// The first difference, in words.
 pub fn tables_equal_journal(store: &mut dyn Store) -> Result<(), String> {
     let world = rebuild(store)?;
-    compare(store, &world, false)
+    differ(&look(store, &world)?, &world, false)
 }
 
 /// Opens a claim on a scope in one request, as tests and benches do.

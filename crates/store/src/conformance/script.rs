@@ -23,6 +23,7 @@ use protocol::facts::tests::Tests;
 use protocol::facts::time::Instant;
 use protocol::facts::trigger::Trigger;
 use protocol::facts::zone::{ZoneLists, Zones};
+use protocol::rules::preflight::{Op, PathAsk, Preflight};
 use protocol::world::{Lease, World};
 
 /// One step of a script.
@@ -61,6 +62,7 @@ pub fn policy() -> Policy {
         fails_max: 3,
         stale_grace: Span::from_ms(60_000),
         fold: Fold::Exact,
+        exit_is_enough: Vec::new(),
         digest: "policy".to_owned(),
     }
 }
@@ -112,7 +114,6 @@ pub fn opening(slug: &str, scope: Scope, ttl: Span) -> OpenClaim {
 pub fn run_of(plan: &str, phases: Vec<Phase>) -> StartRun {
     let pilot = OpenClaim {
         kind_of: ClaimType::Pilot,
-        satellite_level: Level::Domain,
         ..opening(
             &format!("pilot-{plan}"),
             scope(&["plans/"]),
@@ -161,6 +162,14 @@ const SCOPES: [&[&str]; 18] = [
     &["CLAUDE.md"],
     &["t\u{e9}l\u{e9}/", "a b/c/"],
 ];
+const PHASE_SCOPES: [&[&str]; 6] = [
+    &["work/a/"],
+    &["work/b/", "work/b.md"],
+    &["work/c/*.rs"],
+    &["work/"],
+    &["CLAUDE.md"],
+    &["src/api/"],
+];
 const PATHS: [&str; 12] = [
     "src",
     "src/api",
@@ -183,6 +192,8 @@ pub struct Script {
     policy: Policy,
     made: u64,
     boots: u64,
+    /// Whether this script is mostly about runs, with little that disturbs them.
+    calm: bool,
     keys: Vec<(Caller, String, Command)>,
 }
 
@@ -194,6 +205,7 @@ impl Script {
             policy: policy(),
             made: 0,
             boots: 0,
+            calm: seed % 2 == 1,
             keys: Vec::new(),
         }
     }
@@ -407,7 +419,11 @@ impl Script {
     }
 
     fn phase(&mut self, id: &str, needs: &[&str]) -> Phase {
-        let entries = SCOPES[self.below(14) as usize];
+        let entries = if self.calm {
+            PHASE_SCOPES[self.below(6) as usize]
+        } else {
+            SCOPES[self.below(14) as usize]
+        };
         let entries = entries.iter().map(|entry| (*entry).to_owned()).collect();
         let name = |id: &str| PhaseId::parse(id).unwrap_or_else(|| panic!("{id} is no phase"));
         let mut phase = Phase::new(name(id), entries);
@@ -420,6 +436,9 @@ impl Script {
             PhaseGate::Human,
             PhaseGate::ZeroFailures,
         ][self.below(4) as usize];
+        if self.chance(60) {
+            phase.on_fail = vec![Trigger::Abort];
+        }
         phase
     }
 
@@ -456,8 +475,9 @@ impl Script {
 
     /// The next step in this world.
     pub fn next(&mut self, world: &World, now: Instant) -> Step {
+        let longest = if self.calm { 1_500 } else { 12_000 };
         match self.below(100) {
-            0..8 => Step::Turn(1 + self.below(12_000)),
+            0..8 => Step::Turn(1 + self.below(longest)),
             8 => Step::Wall(if self.chance(50) { 3_600_000 } else { -3_600_000 }),
             9 if self.chance(25) => {
                 self.boots += 1;
@@ -514,8 +534,18 @@ impl Script {
     }
 
     fn submit(&mut self, world: &World, now: Instant) -> Step {
-        let command = self.command(world, now);
+        let stopped = world.halt.standing.is_some() && self.chance(25);
+        let about_runs = !stopped && self.calm && self.chance(70);
+        let command = match (stopped, about_runs) {
+            (true, _) => Command::Thaw,
+            (false, true) if self.chance(15) => self.answer(world),
+            (false, true) => self.run(world, now),
+            (false, false) => self.command(world, now),
+        };
         let mut caller = self.caller(world);
+        if (stopped || about_runs) && self.chance(85) {
+            caller = Caller::plain("ana", "box");
+        }
         if let Command::AnswerGate { .. } | Command::ResetWork { .. } = command
             && self.chance(70)
         {
@@ -639,6 +669,33 @@ impl Script {
         }
     }
 
+    /// A question before a write, by someone who may or may not be the claim's owner.
+    pub fn preflight(&mut self, world: &World) -> (Caller, Preflight) {
+        let op = [Op::Write, Op::Write, Op::Delete, Op::Read][self.below(4) as usize];
+        let id = (op != Op::Read || self.chance(50)).then(|| self.claim(world));
+        let caller = self.caller(world);
+        // Mostly a path that the claim names, so that the later checks are met too.
+        let named = id.as_ref().and_then(|id| world.claims.get(id));
+        let named: Vec<String> = named.map(|it| it.scope.literal_prefixes()).unwrap_or_default();
+        let inside = self.of(&named).map(|prefix| format!("{prefix}/x.rs"));
+        let path = match inside {
+            Some(inside) if self.chance(60) => {
+                let inside = inside.trim_start_matches('/');
+                LogicalPath::parse(inside, Fold::Exact).unwrap_or_else(|_| LogicalPath::root())
+            }
+            _ => self.path(),
+        };
+        let ask = PathAsk {
+            given: path.to_string(),
+            path: Ok(path),
+            links: None,
+            folder: self.chance(20),
+            repo: None,
+        };
+        let paths = vec![ask];
+        (caller, Preflight { id, op, paths })
+    }
+
     fn failing(&mut self, world: &World) -> SessId {
         let failing: Vec<SessId> = world
             .claims
@@ -664,6 +721,15 @@ impl Script {
         let all: Vec<_> = world.gates.values().collect();
         let from = if self.chance(90) { &pending } else { &all };
         let gate = self.of(from).copied();
+        if let Some(About::Claim(id)) = gate.map(|gate| &gate.about)
+            && self.chance(15)
+        {
+            // An answer under a pause waits for its end.
+            return Command::Pause {
+                id: id.clone(),
+                why: self.word(),
+            };
+        }
         let choice = match gate {
             Some(gate) if self.chance(95) => gate.choices()[self.below(4) as usize],
             _ => Choice::Retry,
@@ -813,7 +879,7 @@ impl Script {
                 }
             };
         }
-        match self.below(60) {
+        match self.below(90) {
             0 => return Command::CancelRun { run: id },
             1 => {
                 return Command::EndRun {
@@ -824,7 +890,20 @@ impl Script {
             }
             _ => {}
         }
-        let Some(phase) = self.of(&phases).copied() else {
+        let done = |need: &PhaseId| {
+            let need = world.phases.get(&(id.clone(), need.to_string()));
+            need.is_some_and(|need| need.standing.is_settled())
+        };
+        let sensible = |it: &&PhaseRun| {
+            !it.standing.is_settled() && it.waiting.is_none() && it.phase.needs.iter().all(done)
+        };
+        let ripe: Vec<&PhaseRun> = phases.iter().copied().filter(sensible).collect();
+        let from = if self.chance(80) && !ripe.is_empty() {
+            &ripe
+        } else {
+            &phases
+        };
+        let Some(phase) = self.of(from).copied() else {
             return Command::CancelRun { run: id };
         };
         self.phase_step(world, now, id, driver, phase)
@@ -839,7 +918,7 @@ impl Script {
         it: &PhaseRun,
     ) -> Command {
         let phase = it.phase.id.to_string();
-        if self.chance(6) {
+        if self.chance(12) {
             let (kind, subject) = [
                 (GateKind::Zone, "kernel"),
                 (GateKind::Review, "look"),
@@ -863,7 +942,9 @@ impl Script {
         let attempt = match it.last() {
             Some(last) if it.standing == Standing::Running || self.chance(10) => last,
             _ => {
-                let claim = Box::new(self.open(world));
+                let mut claim = Box::new(self.open(world));
+                claim.id = None;
+                claim.ttl = Some(Span::from_ms(900_000));
                 return Command::BeginAttempt {
                     run,
                     driver,
@@ -892,13 +973,17 @@ impl Script {
                 ][self.below(3) as usize]
                     .clone(),
             },
-            1..6 if open => {
+            1..8 if open => {
                 let claim = attempt.claim.clone();
                 let begun = world.claims.get(&claim).and_then(|it| it.closing.as_ref());
                 match begun {
                     None => Command::BeginClose {
                         id: claim,
-                        at_most: self.outcome(),
+                        at_most: if self.chance(30) {
+                            Outcome::Failed
+                        } else {
+                            self.outcome()
+                        },
                         notes: None,
                         accept_failed: true,
                     },
@@ -920,7 +1005,7 @@ impl Script {
                 driver,
                 phase,
                 attempt: id,
-                refused: self.chance(20).then(|| self.word()),
+                refused: self.chance(7).then(|| self.word()),
                 changed: vec![Changed {
                     path: self.path(),
                     added: self.chance(50),

@@ -1,10 +1,13 @@
 //! The embedded store: SQLite in write-ahead mode, opened by every command and by nothing else (R20–R32).
 
 mod connect;
+mod rebuild;
 mod schema;
 mod source;
+mod turn;
 mod write;
 
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant as Stopwatch};
 
@@ -17,6 +20,10 @@ use rusqlite::{Connection, Row, params};
 
 use crate::clock::Clock;
 use crate::load;
+pub use rebuild::Rebuilt;
+
+use turn::Turn;
+
 use crate::{Decide, Fault, Only, Outcome, Store, Sync};
 
 /// How often a waiter asks whether another process has written (1.2 µs each).
@@ -50,6 +57,9 @@ pub struct Sqlite {
     file: (u64, u64),
     options: SqliteOptions,
     level: Option<Sync>,
+    turn: Option<Turn>,
+    /// The size of the write-ahead log beyond which it is folded back.
+    log_most: u64,
 }
 
 impl Sqlite {
@@ -63,6 +73,8 @@ impl Sqlite {
         connect::refuse_network(folder.unwrap_or(Path::new(".")), &options)?;
         let connection = connect::open(path, true, options.deadline)?;
         schema::migrate(&connection, path, options.deadline)?;
+        // A failure costs nothing: the log stays as it is.
+        let _ = connect::fold_log(&connection);
         let file = connect::identity(path)?;
         Ok(Sqlite::over(connection, path, file, options))
     }
@@ -83,6 +95,15 @@ impl Sqlite {
         Ok(it)
     }
 
+    /// What `PRAGMA synchronous` says now: 1 is NORMAL, 2 is FULL.
+    #[cfg(feature = "conformance")]
+    pub fn level(&self) -> i64 {
+        let said = self
+            .connection
+            .query_row("PRAGMA synchronous", [], |row| row.get(0));
+        said.unwrap_or(-1)
+    }
+
     fn over(connection: Connection, path: &Path, file: (u64, u64), options: SqliteOptions) -> Sqlite {
         Sqlite {
             connection,
@@ -90,6 +111,8 @@ impl Sqlite {
             file,
             options,
             level: None,
+            turn: None,
+            log_most: connect::log_most(),
         }
     }
 
@@ -101,8 +124,8 @@ impl Sqlite {
     /// As [`Store::transact`].
     pub fn raise_epoch(&mut self) -> Result<Fence, Fault> {
         self.same_file()?;
-        self.begin_writing(Sync::Full)?;
-        let raised = self.read_base().and_then(|read| {
+        let begun = self.begin_writing(Sync::Full, self.options.deadline);
+        let raised = begun.and_then(|()| self.read_base()).and_then(|read| {
             let fence = read.base.1.next_epoch();
             let fault = self.fault("raising the epoch");
             self.connection
@@ -111,7 +134,7 @@ impl Sqlite {
             self.connection.execute_batch("COMMIT").map_err(&fault)?;
             Ok(fence)
         });
-        self.roll_back();
+        self.end_writing();
         raised
     }
 
@@ -138,14 +161,17 @@ impl Sqlite {
         let mut statement = self
             .connection
             .prepare_cached(
-                "SELECT (SELECT max(seq) FROM journal), fence, halt, (SELECT era FROM boot WHERE id = ?1), \
-                 (SELECT max(era) FROM boot) FROM state",
+                "SELECT j.seq, j.fence, s.fence, s.halt, (SELECT era FROM boot WHERE id = ?1), \
+                 (SELECT max(era) FROM boot) FROM state s \
+                 LEFT JOIN journal j ON j.seq = (SELECT max(seq) FROM journal)",
             )
             .map_err(&fault)?;
         let row = |row: &Row<'_>| {
             let head: Option<i64> = row.get(0)?;
-            let (fence, halt): (i64, String) = (row.get(1)?, row.get(2)?);
-            let (known, last): (Option<u32>, Option<u32>) = (row.get(3)?, row.get(4)?);
+            let (minted, least): (Option<i64>, i64) = (row.get(1)?, row.get(2)?);
+            let halt: String = row.get(3)?;
+            let (known, last): (Option<u32>, Option<u32>) = (row.get(4)?, row.get(5)?);
+            let fence = minted.unwrap_or(0).max(least);
             Ok((head.unwrap_or(0), fence, halt, known, last))
         };
         let (head, fence, halt, known, last) = statement.query_row([&boot], row).map_err(&fault)?;
@@ -162,6 +188,14 @@ impl Sqlite {
         );
         let new_boot = known.is_none().then_some(boot);
         Ok(Read { base, now, new_boot })
+    }
+
+    /// Ends the transaction that stands, if one does, without its changes, and gives the turn back.
+    fn end_writing(&self) {
+        self.roll_back();
+        if let Some(turn) = &self.turn {
+            turn.give_back();
+        }
     }
 
     /// Ends the transaction that stands, if one does, without its changes.
@@ -202,17 +236,31 @@ impl Sqlite {
             world.apply(&entry);
             entries.push(entry);
         }
-        write::journal(&self.connection, &entries).map_err(self.fault("writing the journal"))?;
+        write::journal(&self.connection, &entries, world.fence).map_err(self.fault("writing the journal"))?;
         write::facts(&self.connection, &world).map_err(self.fault("writing facts"))?;
         let wrote = noted || !entries.is_empty();
         Ok((Outcome::Committed(entries), wrote))
     }
 
-    fn begin_writing(&mut self, sync: Sync) -> Result<(), Fault> {
+    fn keep_log_short(&mut self) {
+        let deadline = self.options.deadline;
+        self.log_most = connect::keep_log_short(&mut self.connection, &self.path, deadline, self.log_most);
+    }
+
+    /// Takes the turn to write and begins; [`Sqlite::end_writing`] must follow, whatever this says.
+    fn begin_writing(&mut self, sync: Sync, at_most: Duration) -> Result<(), Fault> {
+        let turn = self.turn.get_or_insert_with(|| Turn::of(&self.path));
+        if !turn.take(at_most) {
+            return Err(Fault::Busy {
+                doing: "waiting for its turn to write",
+                waited_ms: u64::try_from(at_most.as_millis()).unwrap_or(u64::MAX),
+            });
+        }
         if self.level != Some(sync) {
+            // Whoever only looks has no use for either; the log is folded back by [`connect::keep_log_short`].
             let level = match sync {
-                Sync::Full => "PRAGMA synchronous = FULL",
-                Sync::Relaxed => "PRAGMA synchronous = NORMAL",
+                Sync::Full => "PRAGMA wal_autocheckpoint = 0; PRAGMA synchronous = FULL",
+                Sync::Relaxed => "PRAGMA wal_autocheckpoint = 0; PRAGMA synchronous = NORMAL",
             };
             let set = self.connection.execute_batch(level);
             set.map_err(self.fault("choosing how durable an answer is"))?;
@@ -235,20 +283,20 @@ struct Read {
 impl Store for Sqlite {
     fn transact(&mut self, picks: &Footprint, sync: Sync, decide: Decide<'_>) -> Result<Outcome, Fault> {
         self.same_file()?;
-        self.begin_writing(sync)?;
-        let answer = self.transact_once(picks, decide).and_then(|(outcome, wrote)| {
+        let turn = || -> Result<Outcome, Fault> {
+            self.begin_writing(sync, self.options.deadline)?;
+            let (outcome, wrote) = self.transact_once(picks, decide)?;
             if wrote {
                 let committed = self.connection.execute_batch("COMMIT");
                 committed.map_err(self.fault("committing"))?;
+                self.keep_log_short();
             }
-            Ok((outcome, wrote))
-        });
-        self.roll_back();
-        let (outcome, wrote) = answer?;
-        if wrote {
-            connect::keep_log_short(&mut self.connection, &self.path, self.options.deadline);
-        }
-        Ok(outcome)
+            Ok(outcome)
+        };
+        // A bug in a rule must not leave the turn to write taken in a process that lives on.
+        let answer = catch_unwind(AssertUnwindSafe(turn));
+        self.end_writing();
+        answer.unwrap_or_else(|bug| resume_unwind(bug))
     }
 
     fn look(&mut self, picks: &Footprint) -> Result<(World, Instant), Fault> {
@@ -329,9 +377,9 @@ impl Store for Sqlite {
         let none = || leases.iter().map(|_| false).collect();
         // A renewal waits for nobody: what is lost by it is a little of a lease.
         connect::clear_busy_handler(&mut self.connection).map_err(&renewing)?;
-        let begun = self.begin_writing(Sync::Relaxed);
+        let begun = self.begin_writing(Sync::Relaxed, Duration::ZERO);
         let touched = begun.and_then(|()| self.push(leases, until));
-        self.roll_back();
+        self.end_writing();
         connect::set_busy_handler(&mut self.connection, self.options.deadline).map_err(&renewing)?;
         match touched {
             Err(Fault::Busy { .. }) => Ok(none()),
@@ -361,7 +409,7 @@ impl Sqlite {
         self.connection
             .execute_batch("COMMIT")
             .map_err(self.fault("renewing"))?;
-        connect::keep_log_short(&mut self.connection, &self.path, self.options.deadline);
+        self.keep_log_short();
         Ok(answers)
     }
 }

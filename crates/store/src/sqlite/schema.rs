@@ -24,12 +24,7 @@ pub fn migrate(connection: &Connection, path: &Path, deadline: Duration) -> Resu
     let fault = |error| fault("making the store", path, deadline, error);
     connection.execute_batch("BEGIN EXCLUSIVE").map_err(fault)?;
     let made = match version(connection).map_err(fault) {
-        Ok(0) => {
-            let sql = format!(
-                "{SCHEMA} PRAGMA application_id = {APPLICATION}; PRAGMA user_version = {VERSION}; COMMIT"
-            );
-            connection.execute_batch(&sql).map_err(fault)
-        }
+        Ok(0) => make(connection, path).and_then(|()| connection.execute_batch("COMMIT").map_err(fault)),
         Ok(_) => connection.execute_batch("COMMIT").map_err(fault),
         Err(error) => Err(error),
     };
@@ -39,6 +34,32 @@ pub fn migrate(connection: &Connection, path: &Path, deadline: Duration) -> Resu
     }
     made?;
     check(connection, path)
+}
+
+fn make(connection: &Connection, path: &Path) -> Result<(), Fault> {
+    let fault = |error| fault("making the store", path, Duration::ZERO, error);
+    let sql = "SELECT count(*) FROM sqlite_schema";
+    let things: i64 = connection.query_row(sql, [], |row| row.get(0)).map_err(fault)?;
+    if things > 0 {
+        return Err(Fault::Damaged {
+            path: path.to_owned(),
+            why: "it is the database of another program".to_owned(),
+        });
+    }
+    begin(connection).map_err(fault)
+}
+
+fn begin(connection: &Connection) -> rusqlite::Result<()> {
+    let sql = format!("{SCHEMA} PRAGMA application_id = {APPLICATION}; PRAGMA user_version = {VERSION}");
+    connection.execute_batch(&sql)
+}
+
+/// Forgets every table, whatever state it is in, and makes them empty, inside the transaction that stands.
+pub fn begin_anew(connection: &Connection) -> rusqlite::Result<()> {
+    connection.execute_batch(
+        "PRAGMA writable_schema = ON; DELETE FROM sqlite_schema; PRAGMA writable_schema = RESET",
+    )?;
+    begin(connection)
 }
 
 fn version(connection: &Connection) -> rusqlite::Result<u32> {

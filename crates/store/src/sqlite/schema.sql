@@ -4,6 +4,7 @@ CREATE TABLE journal (
     wall INTEGER NOT NULL,
     claim TEXT,
     key TEXT,
+    fence INTEGER NOT NULL,
     data TEXT NOT NULL
 ) STRICT;
 CREATE INDEX journal_claim ON journal (claim, seq) WHERE claim IS NOT NULL;
@@ -12,7 +13,8 @@ CREATE INDEX journal_key ON journal (key) WHERE key IS NOT NULL;
 -- The boots of the machine that the store has met; an instant's era counts them.
 CREATE TABLE boot (id TEXT PRIMARY KEY, era INTEGER NOT NULL) STRICT, WITHOUT ROWID;
 
--- The last fence and the emergency stop.
+-- The emergency stop, and the fence below which no epoch mints; the last fence stands in the journal's last row,
+-- which is written anyway.
 CREATE TABLE state (one INTEGER PRIMARY KEY CHECK (one = 1), fence INTEGER NOT NULL, halt TEXT NOT NULL) STRICT;
 INSERT INTO state VALUES (1, 0, '{"standing":null,"stretches":[]}');
 
@@ -29,7 +31,6 @@ CREATE TABLE claim (
 ) STRICT;
 CREATE INDEX claim_parent ON claim (parent) WHERE parent IS NOT NULL;
 CREATE INDEX claim_token ON claim (token);
-CREATE INDEX claim_live ON claim (live) WHERE live;
 CREATE INDEX claim_host ON claim (host_session) WHERE live AND host_session IS NOT NULL;
 CREATE INDEX claim_process ON claim (process, live, human, id) WHERE process IS NOT NULL;
 
@@ -41,7 +42,6 @@ CREATE TABLE entry (
     entry TEXT NOT NULL,
     PRIMARY KEY (prefix, work, owner, entry)
 ) STRICT, WITHOUT ROWID;
-CREATE INDEX entry_owner ON entry (owner);
 
 CREATE TABLE lock (path TEXT PRIMARY KEY, holder TEXT NOT NULL, data TEXT NOT NULL) STRICT;
 CREATE INDEX lock_holder ON lock (holder);

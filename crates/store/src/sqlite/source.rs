@@ -99,7 +99,7 @@ impl Sqlite {
                 found.extend(self.rows(below, params![from, to, work], row)?);
             }
             for (owner, text) in found {
-                if owners.contains(&owner) {
+                if owners.contains(&owner) || plainly_apart(&text, &prefix) {
                     continue;
                 }
                 // What does not parse alone may still be part of a scope that meets.
@@ -145,6 +145,35 @@ impl Sqlite {
     }
 }
 
+/// Says without reading a pattern that it does not begin as a place does: a no is not certain.
+///
+/// Patterns without a literal first component stand beside every place, so each look meets all of them.
+fn plainly_apart(text: &str, place: &str) -> bool {
+    let pattern = text.split('/').next().unwrap_or_default();
+    let name = place.split('/').next().unwrap_or_default();
+    let special = |c: char| matches!(c, '*' | '?');
+    let (Some(from), Some(to)) = (pattern.find(special), pattern.rfind(special)) else {
+        return false;
+    };
+    if name.is_empty()
+        || !name.is_ascii()
+        || !pattern.is_ascii()
+        || pattern.contains(['\\', '!'])
+        || pattern == "**"
+    {
+        return false;
+    }
+    let (head, tail) = (&pattern[..from], &pattern[to + 1..]);
+    let begins = name
+        .get(..head.len())
+        .is_some_and(|it| it.eq_ignore_ascii_case(head));
+    let ends = name
+        .len()
+        .checked_sub(tail.len())
+        .is_some_and(|at| name[at..].eq_ignore_ascii_case(tail));
+    !(begins && ends)
+}
+
 /// A prefix and every prefix above it, the root's empty one last.
 fn above_or_at(prefix: &str) -> impl Iterator<Item = &str> {
     std::iter::successors(Some(prefix), |at| {
@@ -185,7 +214,11 @@ impl Source for Sqlite {
                 owners.iter().map(|owner| self.sess_id(owner)).collect()
             }
             Claims::OwnedBy(caller) => Ok(self.owned_by(caller)?.into_iter().collect()),
-            Claims::Live => self.ids_of("SELECT id FROM claim WHERE live ORDER BY id", &[]),
+            // Each unended claim has an entry, so that no index of its own is written with every claim.
+            Claims::Live => self.ids_of(
+                "SELECT DISTINCT owner FROM entry WHERE work = 0 ORDER BY owner",
+                &[],
+            ),
             Claims::Since(id) => self.ids_of(
                 "SELECT DISTINCT claim FROM journal WHERE claim IS NOT NULL \
                  AND seq >= (SELECT min(seq) FROM journal WHERE claim = ?1) ORDER BY claim",

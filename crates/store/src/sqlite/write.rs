@@ -6,12 +6,15 @@ use protocol::event::Entry;
 use protocol::facts::claim::{Claim, Fence};
 use protocol::facts::gate::About;
 use protocol::facts::run::Standing;
-use protocol::facts::scope::Scope;
+use protocol::facts::scope::{Entry as ScopeEntry, Scope};
 use protocol::facts::signal::Address;
 use protocol::facts::time::Instant;
+use protocol::facts::work::Work;
 use protocol::world::{Fact, Lease, Until, World};
-use rusqlite::{Connection, Row, params};
+use rusqlite::types::Type;
+use rusqlite::{Connection, OptionalExtension, Row, params};
 use serde::Serialize;
+use serde::de::DeserializeOwned;
 
 use crate::load;
 
@@ -30,10 +33,11 @@ pub fn note_boot(connection: &Connection, boot: &str, era: u32) -> rusqlite::Res
         .map(drop)
 }
 
-/// Appends to the journal.
-pub fn journal(connection: &Connection, entries: &[Entry]) -> rusqlite::Result<()> {
-    let mut insert = connection
-        .prepare_cached("INSERT INTO journal (seq, wall, claim, key, data) VALUES (?1, ?2, ?3, ?4, ?5)")?;
+/// Appends to the journal, with the last fence that was minted.
+pub fn journal(connection: &Connection, entries: &[Entry], fence: Fence) -> rusqlite::Result<()> {
+    let mut insert = connection.prepare_cached(
+        "INSERT INTO journal (seq, wall, claim, key, fence, data) VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
+    )?;
     for entry in entries {
         let claim = entry.event.claim().map(|id| id.as_str());
         insert.execute(params![
@@ -41,6 +45,7 @@ pub fn journal(connection: &Connection, entries: &[Entry]) -> rusqlite::Result<(
             entry.at.wall,
             claim,
             entry.key,
+            fence.0 as i64,
             json(entry)?
         ])?;
     }
@@ -52,15 +57,9 @@ pub fn facts(connection: &Connection, world: &World) -> rusqlite::Result<()> {
     let run = |sql: &str, values: &[&dyn rusqlite::ToSql]| -> rusqlite::Result<()> {
         connection.prepare_cached(sql)?.execute(values).map(drop)
     };
-    if !world.changed.is_empty() {
-        run(
-            "UPDATE state SET fence = ?1, halt = ?2",
-            params![world.fence.0 as i64, json(&world.halt)?],
-        )?;
-    }
     for fact in &world.changed {
         match fact {
-            Fact::Halt => {}
+            Fact::Halt => run("UPDATE state SET halt = ?1", params![json(&world.halt)?])?,
             Fact::Claim(id) => match world.claims.get(id) {
                 Some(claim) => write_claim(connection, claim)?,
                 None => run("DELETE FROM claim WHERE id = ?1", params![id.as_str()])?,
@@ -107,6 +106,7 @@ pub fn facts(connection: &Connection, world: &World) -> rusqlite::Result<()> {
             }
             Fact::Work(key) => {
                 let work = world.works.get(key);
+                let old: Option<Work> = stored(connection, "SELECT data FROM work WHERE key = ?1", &key.0)?;
                 match work {
                     Some(work) => run(
                         "INSERT OR REPLACE INTO work (key, data) VALUES (?1, ?2)",
@@ -114,7 +114,8 @@ pub fn facts(connection: &Connection, world: &World) -> rusqlite::Result<()> {
                     )?,
                     None => run("DELETE FROM work WHERE key = ?1", params![key.0])?,
                 }
-                write_entries(connection, work.map(|work| &work.scope), true, &key.0)?;
+                let (old, new) = (old.as_ref().map(|it| &it.scope), work.map(|it| &it.scope));
+                write_entries(connection, old, new, true, &key.0)?;
             }
             Fact::Run(id) => {
                 let Some(it) = world.runs.get(id) else { continue };
@@ -152,13 +153,16 @@ pub fn facts(connection: &Connection, world: &World) -> rusqlite::Result<()> {
 fn write_claim(connection: &Connection, claim: &Claim) -> rusqlite::Result<()> {
     let process = claim.owner.process.as_ref().map(json).transpose()?;
     let live = !claim.is_terminal();
+    let id = claim.id.as_str();
+    let sql = "SELECT data FROM claim WHERE id = ?1 AND live";
+    let old: Option<Claim> = stored(connection, sql, id)?;
     let mut upsert = connection.prepare_cached(
         "INSERT INTO claim (id, live, human, parent, token, host_session, process, work, data) \
          VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9) ON CONFLICT (id) DO UPDATE SET live = ?2, human = ?3, \
          parent = ?4, token = ?5, host_session = ?6, process = ?7, work = ?8, data = ?9",
     )?;
     let parent = claim.parent_satellite.as_ref().map(|id| id.as_str());
-    let (id, token) = (claim.id.as_str(), &claim.token.0);
+    let token = &claim.token.0;
     upsert.execute(params![
         id,
         live,
@@ -170,25 +174,39 @@ fn write_claim(connection: &Connection, claim: &Claim) -> rusqlite::Result<()> {
         claim.work.0,
         json(claim)?
     ])?;
-    write_entries(connection, live.then_some(&claim.scope), false, id)
+    let old = old.as_ref().map(|it| &it.scope);
+    write_entries(connection, old, live.then_some(&claim.scope), false, id)
 }
 
-/// Writes by which entries a claim or a piece of work is found; most changes of a claim leave them as they are.
+/// What stands in a row now.
+fn stored<T: DeserializeOwned>(connection: &Connection, sql: &str, key: &str) -> rusqlite::Result<Option<T>> {
+    let mut statement = connection.prepare_cached(sql)?;
+    let text: Option<String> = statement.query_row([key], |row| row.get(0)).optional()?;
+    let parse = |text: String| {
+        serde_json::from_str(&text)
+            .map_err(|error| rusqlite::Error::FromSqlConversionFailure(0, Type::Text, Box::new(error)))
+    };
+    text.map(parse).transpose()
+}
+
+/// Writes by which entries a claim or a piece of work is found, in place of those by which it was.
 fn write_entries(
     connection: &Connection,
-    scope: Option<&Scope>,
+    old: Option<&Scope>,
+    new: Option<&Scope>,
     work: bool,
     owner: &str,
 ) -> rusqlite::Result<()> {
-    let entries = scope.map(load::folded).unwrap_or_default();
-    let wanted: BTreeSet<(String, String)> = entries
-        .iter()
-        .map(|entry| (entry.literal_prefix(), entry.as_str().to_owned()))
-        .collect();
-    let found: BTreeSet<(String, String)> = connection
-        .prepare_cached("SELECT prefix, entry FROM entry WHERE owner = ?1 AND work = ?2")?
-        .query_map(params![owner, work], |row| Ok((row.get(0)?, row.get(1)?)))?
-        .collect::<rusqlite::Result<_>>()?;
+    let rows = |scope: Option<&Scope>| -> BTreeSet<(String, String)> {
+        let entries = scope.map(load::folded).unwrap_or_default();
+        let row = |entry: &ScopeEntry| (entry.literal_prefix(), entry.as_str().to_owned());
+        entries.iter().map(row).collect()
+    };
+    // Most changes of a claim leave its scope as it is.
+    if old.map(Scope::to_strings) == new.map(Scope::to_strings) {
+        return Ok(());
+    }
+    let (found, wanted) = (rows(old), rows(new));
     for (prefix, entry) in found.difference(&wanted) {
         connection
             .prepare_cached(

@@ -1,9 +1,9 @@
 //! Every store answers as the model does, keeps its journal without a gap, and tables that the journal folds to.
 
-use store::conformance::{Met, play, variant};
+use store::conformance::{Met, play};
 use store::{Memory, Sqlite, SqliteOptions};
 
-fn met_by(seeds: std::ops::Range<u64>, steps: usize, mut one: impl FnMut(u64, usize) -> Met) -> Met {
+fn met_by(seeds: std::ops::Range<u64>, steps: usize, one: impl Fn(u64, usize) -> Met) -> Met {
     let mut met = Met::default();
     for seed in seeds {
         met.add(&one(seed, steps));
@@ -26,14 +26,56 @@ fn on_sqlite(seed: u64, steps: usize) -> Met {
     })
 }
 
+/// Fails where a suite passed because nothing happened.
+fn assert_met_all(met: &Met) {
+    let missing: Vec<&str> = crate::golden::EVENTS
+        .into_iter()
+        .filter(|name| !met.events.contains_key(*name))
+        .collect();
+    assert!(missing.is_empty(), "no script met {missing:?}; it met {met:#?}");
+    let missing: Vec<&str> = crate::golden::COMMANDS
+        .into_iter()
+        .filter(|name| !met.commands.contains_key(*name))
+        .collect();
+    assert!(missing.is_empty(), "no script gave {missing:?}");
+    for name in [
+        "scope_overlaps",
+        "superseded",
+        "lock_held",
+        "not_owner",
+        "halted",
+        "run_taken",
+        "id_taken",
+    ] {
+        assert!(
+            met.refusals.contains_key(name),
+            "no script was refused over {name}"
+        );
+    }
+    assert!(
+        met.repeated > 10 && met.touched > 100 && met.late > 100,
+        "{met:#?}"
+    );
+    assert!(met.expired > 100 && met.boots > 0, "{met:#?}");
+    assert!(met.go > 50 && met.no_go > 50, "{met:#?}");
+}
+
 #[test]
 fn memory_answers_as_the_model_does() {
-    let met = met_by(0..12, 700, on_memory);
-    println!("{met:#?}");
+    // More where the time is there: each new seed is another walk.
+    let seeds = std::env::var("BRAIN_SEEDS").ok().and_then(|n| n.parse().ok());
+    assert_met_all(&met_by(0..seeds.unwrap_or(70), 250, on_memory));
 }
 
 #[test]
 fn sqlite_answers_as_the_model_does() {
-    let met = met_by(0..4, 500, on_sqlite);
-    println!("{met:#?}");
+    let met = met_by(100..110, 250, on_sqlite);
+    assert!(
+        met.repeated > 10 && met.touched > 50 && met.late > 50 && met.expired > 100,
+        "{met:#?}"
+    );
+    assert!(
+        met.boots > 0 && met.events.len() > 25 && met.refusals.len() > 20,
+        "{met:#?}"
+    );
 }

@@ -24,7 +24,11 @@ fn uncommitted_work_in_the_way_is_named_nothing_moves_and_the_run_goes_on_after(
     let before = house.git(&["rev-parse", "main"]);
     let ran = house.brain(&["run", "p.yml"]);
     assert_eq!(ran.code, 20, "{}{}", ran.out, ran.err);
-    assert!(ran.err.contains("a/f") && ran.err.contains("run.would_overwrite"), "{}", ran.err);
+    assert!(
+        ran.err.contains("a/f") && ran.err.contains("run.would_overwrite"),
+        "{}",
+        ran.err
+    );
     assert_eq!(house.git(&["rev-parse", "main"]), before);
     assert_eq!(house.read("a/f"), "mine\n");
     let again = house.brain(&["run", "--resume"]);
@@ -33,7 +37,11 @@ fn uncommitted_work_in_the_way_is_named_nothing_moves_and_the_run_goes_on_after(
     let ran = house.brain(&["run", "--resume"]);
     assert_eq!(ran.code, 0, "{}{}", ran.out, ran.err);
     assert_eq!(house.read("a/f"), "run\n");
-    assert_eq!(house.brain(&["run", "--resume"]).code, 0, "a run that is over is no error");
+    assert_eq!(
+        house.brain(&["run", "--resume"]).code,
+        0,
+        "a run that is over is no error"
+    );
 }
 
 #[test]
@@ -51,13 +59,21 @@ fn a_merge_that_conflicts_moves_nothing_and_is_tried_again() {
     std::fs::write(house.note("go"), "").unwrap();
     let ran = run.end();
     assert_eq!(ran.code, 20, "{}{}", ran.out, ran.err);
-    assert!(ran.err.contains("run.merge_conflict") && ran.err.contains("a/f"), "{}", ran.err);
+    assert!(
+        ran.err.contains("run.merge_conflict") && ran.err.contains("a/f"),
+        "{}",
+        ran.err
+    );
     assert_eq!(house.git(&["rev-parse", "main"]), main);
     assert_eq!(house.read("a/f"), "main\n");
     assert_eq!(house.brain(&["run", "--resume"]).code, 20);
     let refused = house.brain(&["run", "p.yml"]);
     assert_eq!(refused.code, 12, "{}", refused.err);
-    assert!(refused.err.contains("run.unfinished") && refused.err.contains("run --resume"), "{}", refused.err);
+    assert!(
+        refused.err.contains("run.unfinished") && refused.err.contains("run --resume"),
+        "{}",
+        refused.err
+    );
     // A human settles it in a worktree of the theme.
     house.git(&["worktree", "add", "-q", "../theme", "theme/p"]);
     let theme = house.top.join("theme");
@@ -75,7 +91,10 @@ fn a_branch_that_no_run_made_is_refused() {
     let ran = house.brain(&["run", "p.yml"]);
     assert_eq!(ran.code, 12, "{}", ran.err);
     assert!(ran.err.contains("run.branch_exists"), "{}", ran.err);
-    assert_eq!(house.json(&["claim", "list"])["claims"].as_array().unwrap().len(), 0);
+    assert_eq!(
+        house.json(&["claim", "list"])["claims"].as_array().unwrap().len(),
+        0
+    );
     house.git(&["branch", "-d", "theme/p"]);
     assert_eq!(house.brain(&["run", "p.yml"]).code, 0);
 }
@@ -84,9 +103,12 @@ fn a_branch_that_no_run_made_is_refused() {
 fn a_new_run_after_a_cancel_keeps_what_was_accepted_with_the_same_meaning() {
     let house = House::new();
     let phase = |id: &str, text: &str| {
-        format!("  - {{id: {id}, type: deploy, scope: {id}/, needs: [], run: 'echo {id} >> TOP/ran; mkdir -p {id}; echo {text} > {id}/f'}}\n")
+        format!(
+            "  - {{id: {id}, type: deploy, scope: {id}/, needs: [], run: 'echo {id} >> TOP/ran; mkdir -p {id}; echo {text} > {id}/f'}}\n"
+        )
     };
-    let human = "  - {id: h, type: deploy, scope: h/, needs: [a, b], gate: human, run: 'mkdir h; echo > h/f'}\n";
+    let human =
+        "  - {id: h, type: deploy, scope: h/, needs: [a, b], gate: human, run: 'mkdir h; echo > h/f'}\n";
     house.plan(&(phase("a", "1") + &phase("b", "1") + human));
     let ran = house.brain(&["run", "p.yml", "--no-wait"]);
     assert_eq!(ran.code, 11, "{}{}", ran.out, ran.err);
@@ -113,11 +135,14 @@ fn two_repositories_below_one_root_move_together_or_not_at_all() {
     }
     house.write(".git/info/exclude", "web\napi\n");
     let phase = |project: &str| {
-        format!("  - {{id: {project}, project: {project}, type: deploy, scope: src/, needs: [], run: 'mkdir -p src; echo {project} > src/f'}}\n")
+        format!(
+            "  - {{id: {project}, project: {project}, type: deploy, scope: src/, needs: [], run: 'mkdir -p src; echo {project} > src/f'}}\n"
+        )
     };
     house.plan(&(phase("api") + &phase("web")));
     house.write("web/src/f", "mine\n");
-    let heads = |house: &House| ["web", "api"].map(|at| house.git_in(&house.root.join(at), &["rev-parse", "main"]));
+    let heads =
+        |house: &House| ["web", "api"].map(|at| house.git_in(&house.root.join(at), &["rev-parse", "main"]));
     let before = heads(&house);
     let ran = house.brain(&["run", "p.yml"]);
     assert_eq!(ran.code, 20, "{}{}", ran.out, ran.err);
@@ -126,6 +151,13 @@ fn two_repositories_below_one_root_move_together_or_not_at_all() {
     std::fs::remove_file(house.root.join("web/src/f")).unwrap();
     let ran = house.brain(&["run", "--resume"]);
     assert_eq!(ran.code, 0, "{}{}", ran.out, ran.err);
-    assert_eq!((house.read("web/src/f"), house.read("api/src/f")), ("web\n".to_owned(), "api\n".to_owned()));
-    assert_eq!(house.git(&["branch", "--list", "theme/p"]), "", "the root's own repository is not touched");
+    assert_eq!(
+        (house.read("web/src/f"), house.read("api/src/f")),
+        ("web\n".to_owned(), "api\n".to_owned())
+    );
+    assert_eq!(
+        house.git(&["branch", "--list", "theme/p"]),
+        "",
+        "the root's own repository is not touched"
+    );
 }

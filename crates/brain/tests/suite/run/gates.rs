@@ -15,7 +15,11 @@ fn a_gate_before_a_phase_opens_no_claim_until_a_human_answered_o_12() {
     assert_eq!(kind, "phase");
     assert!(ran.err.contains(&gate), "{}", ran.err);
     let claims = house.json(&["claim", "list"]);
-    assert_eq!(claims["claims"].as_array().unwrap().len(), 1, "the pilot alone: {claims}");
+    assert_eq!(
+        claims["claims"].as_array().unwrap().len(),
+        1,
+        "the pilot alone: {claims}"
+    );
     // Going on without an answer changes nothing.
     assert_eq!(house.brain(&["run", "--resume", "--no-wait"]).code, 11);
     assert!(!house.has("a"));
@@ -33,7 +37,9 @@ const HELD: &str = "  - {id: 1, type: deploy, scope: a/, run: 'echo > TOP/here; 
 #[test]
 fn a_plan_that_changed_meanwhile_asks_with_the_difference_and_a_comment_does_not_o_14() {
     let second = |scope: &str, more: &str| {
-        format!("{HELD}  - {{id: 2, type: deploy, scope: {scope}, run: 'mkdir -p b c; echo > {scope}f'}}{more}\n")
+        format!(
+            "{HELD}  - {{id: 2, type: deploy, scope: {scope}, run: 'mkdir -p b c; echo > {scope}f'}}{more}\n"
+        )
     };
     for (answer, ends_in) in [("adapt", "c/f"), ("retry", "b/f")] {
         let house = House::new();
@@ -45,7 +51,10 @@ fn a_plan_that_changed_meanwhile_asks_with_the_difference_and_a_comment_does_not
         let (gate, kind) = house.gate();
         assert_eq!(kind, "plan");
         let shown = house.brain(&["gate", "show", &gate]).out;
-        assert!(shown.contains("scope \"b/\"") && shown.contains("scope \"c/\""), "{shown}");
+        assert!(
+            shown.contains("scope \"b/\"") && shown.contains("scope \"c/\""),
+            "{shown}"
+        );
         assert!(!house.has("c"));
         if answer == "retry" {
             house.plan(&second("b/", "  # as it was"));
@@ -54,7 +63,10 @@ fn a_plan_that_changed_meanwhile_asks_with_the_difference_and_a_comment_does_not
         let said = run.end();
         assert_eq!(said.code, 0, "{answer}: {}{}", said.out, said.err);
         assert!(house.has(ends_in), "{answer}: {}", said.err);
-        assert!(!house.has(if ends_in == "b/f" { "c/f" } else { "b/f" }), "{answer}");
+        assert!(
+            !house.has(if ends_in == "b/f" { "c/f" } else { "b/f" }),
+            "{answer}"
+        );
     }
 }
 
@@ -62,7 +74,9 @@ fn a_plan_that_changed_meanwhile_asks_with_the_difference_and_a_comment_does_not
 fn red_tests_before_the_agent_ask_and_the_answer_holds_for_the_next_attempt() {
     let house = House::new();
     let phase = |more: &str| {
-        format!("  - {{id: 1, type: code, scope: tests/, tests: sh tests/red.sh, {more}run: 'echo >> TOP/ran; cp tests/green.sh tests/red.sh'}}\n")
+        format!(
+            "  - {{id: 1, type: code, scope: tests/, tests: sh tests/red.sh, {more}run: 'echo >> TOP/ran; cp tests/green.sh tests/red.sh'}}\n"
+        )
     };
     house.plan(&phase(""));
     let said = house.brain(&["run", "p.yml", "--no-wait"]);
@@ -82,7 +96,10 @@ fn red_tests_before_the_agent_ask_and_the_answer_holds_for_the_next_attempt() {
     house.plan(&phase(""));
     let said = house.brain(&["run", "p.yml", "--yes-to", "review"]);
     assert_eq!(said.code, 0, "{}{}", said.out, said.err);
-    assert!(house.brain(&["log"]).out.contains("phase allowed"), "the yes is recorded");
+    assert!(
+        house.brain(&["log"]).out.contains("phase allowed"),
+        "the yes is recorded"
+    );
 }
 
 #[test]
@@ -94,7 +111,11 @@ fn a_failure_is_retried_after_a_stored_pause_and_then_asked_about() {
     );
     let said = house.brain(&["run", "p.yml", "--no-wait"]);
     assert_eq!(said.code, 11, "{}{}", said.out, said.err);
-    let tries: Vec<u64> = house.notes("tries").iter().map(|it| it.parse().unwrap()).collect();
+    let tries: Vec<u64> = house
+        .notes("tries")
+        .iter()
+        .map(|it| it.parse().unwrap())
+        .collect();
     assert_eq!(tries.len(), 2);
     assert!(tries[1] - tries[0] >= 1_000, "{tries:?}");
     std::fs::write(house.note("good"), "").unwrap();
@@ -116,7 +137,11 @@ fn what_needs_a_skipped_phase_asks_once_and_an_abort_ends_the_run() {
     assert!(shown.contains("was skipped"), "{shown}");
     let said = run.end();
     assert_eq!(said.code, 0, "{}{}", said.out, said.err);
-    assert!(said.out.contains("1 delivered, 0 partial, 1 skipped, 0 failed"), "{}", said.out);
+    assert!(
+        said.out.contains("1 delivered, 0 partial, 1 skipped, 0 failed"),
+        "{}",
+        said.out
+    );
     assert!(house.has("b/f"));
 
     let house = House::new();
@@ -137,7 +162,10 @@ fn a_partial_result_asks_with_the_plans_text_and_a_yes_beforehand_is_taken() {
     assert_eq!(said.code, 11, "{}{}", said.out, said.err);
     let mut kinds = Vec::new();
     while let Some(gate) = house.json(&["gate", "list"])["gates"][0].as_object() {
-        assert!(gate["why"].as_str().unwrap().contains("low ones are left"), "{gate:?}");
+        assert!(
+            gate["why"].as_str().unwrap().contains("low ones are left"),
+            "{gate:?}"
+        );
         kinds.push(gate["kind"].as_str().unwrap().to_owned());
         house.answer(gate["gate"].as_str().unwrap(), "continue");
         house.brain(&["run", "--resume", "--no-wait"]);
@@ -179,5 +207,11 @@ fn a_satellite_waits_at_a_gate_of_its_own() {
     assert!(shown.contains("drop it?"), "{shown}");
     let said = house.brain(&["run", "--resume"]);
     assert_eq!(said.code, 0, "{}{}", said.out, said.err);
-    assert_eq!(house.json(&["run", "status"])["run"]["phases"][0]["attempts"].as_array().unwrap().len(), 1);
+    assert_eq!(
+        house.json(&["run", "status"])["run"]["phases"][0]["attempts"]
+            .as_array()
+            .unwrap()
+            .len(),
+        1
+    );
 }

@@ -39,7 +39,11 @@ impl House {
         let folder = tempfile::tempdir().unwrap();
         let top = fs::canonicalize(folder.path()).unwrap();
         let root = top.join("repo");
-        let house = House { _folder: folder, top, root };
+        let house = House {
+            _folder: folder,
+            top,
+            root,
+        };
         house.repository("");
         house.write("README.md", "hello\n");
         house.write("tests/green.sh", "echo 1..1\necho ok 1\n");
@@ -98,7 +102,12 @@ impl House {
 
     /// Writes the plan `p`, on `theme/p`, in swarm mode; `TOP` stands for the folder beside the brain.
     pub fn plan(&self, phases: &str) {
-        self.write("p.yml", &self.filled(&format!("name: p\nbranch: theme/p\nmode: swarm\nphases:\n{phases}")));
+        self.write(
+            "p.yml",
+            &self.filled(&format!(
+                "name: p\nbranch: theme/p\nmode: swarm\nphases:\n{phases}"
+            )),
+        );
     }
 
     pub fn filled(&self, text: &str) -> String {
@@ -138,10 +147,25 @@ impl House {
 
     /// Starts `brain` and lets it run; what it says goes into files beside the brain.
     pub fn start(&self, args: &[&str]) -> Running<'_> {
-        let log = self.top.join(format!("said-{}", args.join("-").replace('/', "-")));
-        let (out, err) = (fs::File::create(log.with_extension("out")), fs::File::create(log.with_extension("err")));
-        let child = self.program(args).stdout(out.unwrap()).stderr(err.unwrap()).spawn().unwrap();
-        Running { house: self, child, log, reaped: false }
+        let log = self
+            .top
+            .join(format!("said-{}", args.join("-").replace('/', "-")));
+        let (out, err) = (
+            fs::File::create(log.with_extension("out")),
+            fs::File::create(log.with_extension("err")),
+        );
+        let child = self
+            .program(args)
+            .stdout(out.unwrap())
+            .stderr(err.unwrap())
+            .spawn()
+            .unwrap();
+        Running {
+            house: self,
+            child,
+            log,
+            reaped: false,
+        }
     }
 
     pub fn git(&self, args: &[&str]) -> String {
@@ -157,9 +181,14 @@ impl House {
 
     /// What the programs that run beside the test have said, and what the journal says.
     fn all_said(&self) -> String {
-        let files = fs::read_dir(&self.top).unwrap().flatten().map(|entry| entry.path());
+        let files = fs::read_dir(&self.top)
+            .unwrap()
+            .flatten()
+            .map(|entry| entry.path());
         let said = files.filter(|path| path.extension().is_some_and(|end| end == "err"));
-        let said: String = said.map(|path| fs::read_to_string(path).unwrap_or_default()).collect();
+        let said: String = said
+            .map(|path| fs::read_to_string(path).unwrap_or_default())
+            .collect();
         said + &self.brain(&["status"]).out + &self.brain(&["log"]).out
     }
 
@@ -170,7 +199,11 @@ impl House {
             if let Some(found) = look() {
                 return found;
             }
-            assert!(began.elapsed() < PATIENCE, "waited in vain until {what}\n{}", self.all_said());
+            assert!(
+                began.elapsed() < PATIENCE,
+                "waited in vain until {what}\n{}",
+                self.all_said()
+            );
             thread::sleep(Duration::from_millis(30));
         }
     }
@@ -180,7 +213,10 @@ impl House {
         self.until("a gate waits", || {
             let gates = self.json(&["gate", "list"]);
             let gate = gates["gates"].get(0)?;
-            Some((gate["gate"].as_str()?.to_owned(), gate["kind"].as_str()?.to_owned()))
+            Some((
+                gate["gate"].as_str()?.to_owned(),
+                gate["kind"].as_str()?.to_owned(),
+            ))
         })
     }
 
@@ -224,7 +260,9 @@ impl House {
             .iter()
             .map(|it| {
                 let word = |key: &str| it[key].as_str().unwrap_or_default().to_owned();
-                format!("{} {} {}", word("phase"), word("state"), word("outcome")).trim_end().to_owned()
+                format!("{} {} {}", word("phase"), word("state"), word("outcome"))
+                    .trim_end()
+                    .to_owned()
             })
             .collect()
     }

@@ -7,8 +7,12 @@ use super::house::{House, Said, processes};
 
 /// How many kills one test makes at most, and over how long; `BRAIN_TEST_KILLS` asks for more.
 fn patience() -> (u64, Duration) {
-    let asked = std::env::var("BRAIN_TEST_KILLS").ok().and_then(|text| text.parse::<u64>().ok());
-    asked.map_or((12, Duration::from_secs(45)), |kills| (kills, Duration::from_secs(3_600)))
+    let asked = std::env::var("BRAIN_TEST_KILLS")
+        .ok()
+        .and_then(|text| text.parse::<u64>().ok());
+    asked.map_or((12, Duration::from_secs(45)), |kills| {
+        (kills, Duration::from_secs(3_600))
+    })
 }
 
 /// Two phases side by side, one that fails at first and is retried, one that a human lets go on.
@@ -19,33 +23,65 @@ const PLAN: &str = "  - {id: a, type: code, scope: a/, needs: [], tests: sh test
 
 /// Whatever happened before, the run is over and everything is as if nothing had.
 fn is_whole(house: &House, how: &str) {
-    assert_eq!(house.standing(), ["a accepted ok", "b accepted ok", "c accepted ok"], "{how}");
-    assert_eq!(house.git(&["ls-tree", "-r", "--name-only", "main"]), "README.md\na/f\nb/f\nbrain.yml\nc/f\ntests/green.sh\ntests/red.sh", "{how}");
+    assert_eq!(
+        house.standing(),
+        ["a accepted ok", "b accepted ok", "c accepted ok"],
+        "{how}"
+    );
+    assert_eq!(
+        house.git(&["ls-tree", "-r", "--name-only", "main"]),
+        "README.md\na/f\nb/f\nbrain.yml\nc/f\ntests/green.sh\ntests/red.sh",
+        "{how}"
+    );
     assert_eq!(house.read("c/f"), "a\nb\n", "{how}");
-    assert_eq!(house.git(&["status", "--porcelain", "--untracked-files=no"]), "", "{how}");
+    assert_eq!(
+        house.git(&["status", "--porcelain", "--untracked-files=no"]),
+        "",
+        "{how}"
+    );
     let journal = house.brain(&["log", "--jsonl"]).out;
-    let events = journal.lines().filter_map(|line| serde_json::from_str::<serde_json::Value>(line).ok());
+    let events = journal
+        .lines()
+        .filter_map(|line| serde_json::from_str::<serde_json::Value>(line).ok());
     let mut accepted = BTreeMap::new();
     let (mut runs, mut ends) = (0, 0);
     for event in events {
         match event["event"].as_str() {
             Some("phase_accepted") => {
-                *accepted.entry(event["data"]["phase"].as_str().unwrap().to_owned()).or_insert(0) += 1;
+                *accepted
+                    .entry(event["data"]["phase"].as_str().unwrap().to_owned())
+                    .or_insert(0) += 1;
             }
             Some("run_started") => runs += 1,
             Some("run_ended") => ends += 1,
             _ => {}
         }
     }
-    assert_eq!(accepted.into_iter().collect::<Vec<_>>(), [("a", 1), ("b", 1), ("c", 1)].map(|(id, n)| (id.to_owned(), n)), "{how}");
+    assert_eq!(
+        accepted.into_iter().collect::<Vec<_>>(),
+        [("a", 1), ("b", 1), ("c", 1)].map(|(id, n)| (id.to_owned(), n)),
+        "{how}"
+    );
     assert_eq!((runs, ends), (1, 1), "{how}");
     let mut started = house.notes("started");
     let all = started.len();
     started.sort();
     started.dedup();
-    assert_eq!(started.len(), all, "{how}: no attempt is started twice: {started:?}");
-    house.until("nothing is left running", || processes(&house.top.display().to_string()).is_empty().then_some(()));
-    assert_eq!(house.json(&["claim", "list"])["claims"].as_array().unwrap().len(), 0, "{how}");
+    assert_eq!(
+        started.len(),
+        all,
+        "{how}: no attempt is started twice: {started:?}"
+    );
+    house.until("nothing is left running", || {
+        processes(&house.top.display().to_string())
+            .is_empty()
+            .then_some(())
+    });
+    assert_eq!(
+        house.json(&["claim", "list"])["claims"].as_array().unwrap().len(),
+        0,
+        "{how}"
+    );
 }
 
 fn ended(said: &Said) -> bool {
@@ -55,8 +91,16 @@ fn ended(said: &Said) -> bool {
 /// Runs on until the gate, answers it, and runs on to the end.
 fn go_on(house: &House, how: &str) {
     for _ in 0..6 {
-        let begun = house.has(".brain/brain.db") && !house.brain(&["run", "status", "--json"]).out.contains("\"runs\":[]");
-        let args: &[&str] = if begun { &["run", "--resume", "--no-wait"] } else { &["run", "p.yml", "--no-wait", "--jobs", "2"] };
+        let begun = house.has(".brain/brain.db")
+            && !house
+                .brain(&["run", "status", "--json"])
+                .out
+                .contains("\"runs\":[]");
+        let args: &[&str] = if begun {
+            &["run", "--resume", "--no-wait"]
+        } else {
+            &["run", "p.yml", "--no-wait", "--jobs", "2"]
+        };
         let said = house.brain(args);
         match said.code {
             0 => return,
@@ -73,7 +117,11 @@ fn a_run_that_is_killed_at_any_step_goes_on_to_the_same_end_o_31() {
     let (most, at_most) = patience();
     let began = Instant::now();
     // A prime apart, so that a bounded run of the test still meets every part of a run.
-    let stride = if std::env::var_os("BRAIN_TEST_KILLS").is_some() { 1 } else { 11 };
+    let stride = if std::env::var_os("BRAIN_TEST_KILLS").is_some() {
+        1
+    } else {
+        11
+    };
     let mut killed = 0;
     for n in 0.. {
         let step = 1 + n * stride;
@@ -81,13 +129,25 @@ fn a_run_that_is_killed_at_any_step_goes_on_to_the_same_end_o_31() {
         house.plan(PLAN);
         let how = format!("killed before step {step}");
         let mut died = false;
-        for args in [&["run", "p.yml", "--no-wait", "--jobs", "2"][..], &["run", "--resume", "--no-wait"]] {
-            let output = house.program(args).env("BRAIN_TEST_DIE_AT", step.to_string()).output().unwrap();
+        for args in [
+            &["run", "p.yml", "--no-wait", "--jobs", "2"][..],
+            &["run", "--resume", "--no-wait"],
+        ] {
+            let output = house
+                .program(args)
+                .env("BRAIN_TEST_DIE_AT", step.to_string())
+                .output()
+                .unwrap();
             died = output.status.code().is_none();
             if died || output.status.code() == Some(0) {
                 break;
             }
-            assert_eq!(output.status.code(), Some(11), "{how}: {}", String::from_utf8_lossy(&output.stderr));
+            assert_eq!(
+                output.status.code(),
+                Some(11),
+                "{how}: {}",
+                String::from_utf8_lossy(&output.stderr)
+            );
             house.settle("phase", "continue");
         }
         go_on(&house, &how);
@@ -121,7 +181,11 @@ fn a_run_that_is_killed_again_and_again_at_odd_moments_comes_to_the_same_end() {
             house.settle("phase", "continue");
         }
         let begun = house.brain(&["run", "status", "--json"]).out.contains("\"run\":");
-        run = if begun { house.start(&["run", "--resume"]) } else { house.start(&["run", "p.yml", "--jobs", "2"]) };
+        run = if begun {
+            house.start(&["run", "--resume"])
+        } else {
+            house.start(&["run", "p.yml", "--jobs", "2"])
+        };
     }
     run.kill();
     let how = format!("killed {kills} times");
@@ -139,9 +203,14 @@ fn a_child_that_lived_on_is_taken_back_and_a_second_hypervisor_is_refused() {
     assert_eq!(second.code, 10, "{}", second.err);
     assert!(second.err.contains("run.driven"), "{}", second.err);
     run.kill();
-    assert!(std::path::Path::new(&format!("/proc/{pid}")).exists(), "the child outlives its hypervisor");
+    assert!(
+        std::path::Path::new(&format!("/proc/{pid}")).exists(),
+        "the child outlives its hypervisor"
+    );
     let run = house.start(&["run", "--resume"]);
-    house.until("it is taken back", || run.err().contains("taken back").then_some(()));
+    house.until("it is taken back", || {
+        run.err().contains("taken back").then_some(())
+    });
     std::fs::write(house.note("go"), "").unwrap();
     let said = run.end();
     assert!(ended(&said), "{}{}", said.out, said.err);

@@ -10,11 +10,17 @@ const LONG: &str = "  - {id: 1, type: deploy, scope: a/, run: 'echo $$ > TOP/pid
 /// `T` for a process that is stopped.
 fn state(pid: &str) -> char {
     let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
-    stat.rsplit(") ").next().and_then(|rest| rest.chars().next()).unwrap_or('-')
+    stat.rsplit(") ")
+        .next()
+        .and_then(|rest| rest.chars().next())
+        .unwrap_or('-')
 }
 
 fn pilot(house: &House) -> String {
-    house.json(&["run", "status"])["run"]["pilot"].as_str().unwrap().to_owned()
+    house.json(&["run", "status"])["run"]["pilot"]
+        .as_str()
+        .unwrap()
+        .to_owned()
 }
 
 #[test]
@@ -27,7 +33,11 @@ fn a_pause_of_the_pilot_stops_the_processes_below_and_their_time_o_13() {
     assert_eq!(house.brain(&["gate", "pause", &pilot]).code, 0);
     house.until("it is stopped", || (state(&pid) == 'T').then_some(()));
     let claim = house.claim_of("1");
-    assert_ne!(house.brain(&["preflight", "check", &claim, "a/f"]).code, 0, "nothing below a pause writes");
+    assert_ne!(
+        house.brain(&["preflight", "check", &claim, "a/f"]).code,
+        0,
+        "nothing below a pause writes"
+    );
     // Longer than its time limit, which stands still.
     std::thread::sleep(Duration::from_millis(4_500));
     assert_eq!(state(&pid), 'T');
@@ -40,7 +50,10 @@ fn a_pause_of_the_pilot_stops_the_processes_below_and_their_time_o_13() {
 #[test]
 fn a_stop_halts_a_run_and_a_thaw_lets_it_go_on() {
     let house = House::new();
-    house.plan(&(LONG.to_owned() + "  - {id: 2, type: deploy, scope: b/, run: 'echo > TOP/two; mkdir b; echo > b/f'}\n"));
+    house.plan(
+        &(LONG.to_owned()
+            + "  - {id: 2, type: deploy, scope: b/, run: 'echo > TOP/two; mkdir b; echo > b/f'}\n"),
+    );
     let run = house.start(&["run", "p.yml"]);
     let pid = house.noted("pid", 1)[0].clone();
     assert_eq!(house.brain(&["stop", "the deploy broke"]).code, 0);
@@ -69,7 +82,11 @@ fn an_attempt_that_a_human_aborts_ends_with_all_below_it_and_is_not_retried_o_13
     assert_eq!(said.code, 0, "{}{}", said.out, said.err);
     assert_eq!(house.notes("pid").len(), 1, "not retried");
     assert!(house.has("b/f"), "its sibling went on");
-    house.until("nothing is left", || processes(&house.top.display().to_string()).is_empty().then_some(()));
+    house.until("nothing is left", || {
+        processes(&house.top.display().to_string())
+            .is_empty()
+            .then_some(())
+    });
 }
 
 #[test]
@@ -81,8 +98,15 @@ fn a_cancel_ends_the_agents_and_the_run() {
     assert_eq!(house.brain(&["run", "cancel"]).code, 0);
     let said = run.end();
     assert_eq!(said.code, 20, "{}{}", said.out, said.err);
-    house.until("nothing is left", || processes(&house.top.display().to_string()).is_empty().then_some(()));
-    assert!(house.worktrees() > 0, "a worktree with unlanded work is never removed");
+    house.until("nothing is left", || {
+        processes(&house.top.display().to_string())
+            .is_empty()
+            .then_some(())
+    });
+    assert!(
+        house.worktrees() > 0,
+        "a worktree with unlanded work is never removed"
+    );
     assert_eq!(house.brain(&["run", "--resume"]).code, 20);
 }
 
@@ -91,11 +115,21 @@ fn limits_end_an_attempt_and_say_which() {
     for (limit, what, words) in [
         ("timeout: 500ms", "sleep 60", "time limit"),
         ("idle: 500ms", "echo hi; sleep 60", "idle limit"),
-        ("output: 4K", "while :; do echo 0123456789012345; done", "output limit"),
-        ("timeout: 500ms", "trap \"\" TERM; while :; do sleep 1; done", "time limit"),
+        (
+            "output: 4K",
+            "while :; do echo 0123456789012345; done",
+            "output limit",
+        ),
+        (
+            "timeout: 500ms",
+            "trap \"\" TERM; while :; do sleep 1; done",
+            "time limit",
+        ),
     ] {
         let house = House::new();
-        house.plan(&format!("  - {{id: 1, type: deploy, scope: a/, {limit}, run: '{what}'}}\n"));
+        house.plan(&format!(
+            "  - {{id: 1, type: deploy, scope: a/, {limit}, run: '{what}'}}\n"
+        ));
         let said = house.brain(&["run", "p.yml", "--no-wait"]);
         assert_eq!(said.code, 11, "{what}: {}{}", said.out, said.err);
         let (gate, _) = house.gate();
@@ -115,10 +149,16 @@ fn reports_are_text_markdown_html_and_data() {
     assert!(report("text").contains("tests 1/1"), "{}", report("text"));
     assert!(report("markdown").contains("\\| more"), "{}", report("markdown"));
     let html = report("html");
-    assert!(html.contains("&lt;b&gt;bold&lt;/b&gt; &amp; | more") && !html.contains("<b>"), "{html}");
+    assert!(
+        html.contains("&lt;b&gt;bold&lt;/b&gt; &amp; | more") && !html.contains("<b>"),
+        "{html}"
+    );
     let data: serde_json::Value = serde_json::from_str(&report("json")).unwrap();
     assert_eq!(data["delivered"], 1);
-    assert_eq!(data["landings"][0]["commit"].as_str().unwrap(), house.git(&["rev-parse", "main"]));
+    assert_eq!(
+        data["landings"][0]["commit"].as_str().unwrap(),
+        house.git(&["rev-parse", "main"])
+    );
     assert_eq!(house.json(&["run", "report"])["report"]["end"], "finished");
     assert!(house.brain(&["log"]).out.contains("phase accepted"));
 }
@@ -132,8 +172,17 @@ fn a_worktree_that_git_has_locked_out_keeps_its_work_o_33() {
     let claim = house.claim_of("1");
     let tree = house.root.join(".brain/worktrees").join(&claim);
     if said.code != 0 {
-        assert_eq!(fs::read_to_string(tree.join("a/f")).unwrap(), "work\n", "{}", said.err);
-        assert!(said.err.contains("index.lock") || said.err.contains("lock"), "{}", said.err);
+        assert_eq!(
+            fs::read_to_string(tree.join("a/f")).unwrap(),
+            "work\n",
+            "{}",
+            said.err
+        );
+        assert!(
+            said.err.contains("index.lock") || said.err.contains("lock"),
+            "{}",
+            said.err
+        );
     } else {
         assert_eq!(house.read("a/f"), "work\n");
     }

@@ -7,7 +7,7 @@
 use std::collections::{HashMap, HashSet};
 use std::rc::Rc;
 
-use super::entry::{Part, Piece};
+use super::part::{Part, Piece};
 
 /// A letter that no machine mentions, as entries refuse control characters: it stands for all those.
 const OTHER: char = '\u{1}';

@@ -2,6 +2,7 @@
 
 mod engine;
 mod entry;
+mod part;
 
 use std::borrow::Cow;
 use std::fmt;

@@ -37,19 +37,29 @@ const NOT_OF_THE_RULES: [(&str, &str); 5] = [
     ("breaker.open", "Refusal::BreakerOpen"),
 ];
 
-const RULES: [&str; 12] = [
+const RULES: [&str; 22] = [
+    include_str!("../../../src/rules/ask.rs"),
     include_str!("../../../src/rules/breaker.rs"),
     include_str!("../../../src/rules/claim.rs"),
     include_str!("../../../src/rules/close.rs"),
     include_str!("../../../src/rules/drift.rs"),
+    include_str!("../../../src/rules/family.rs"),
     include_str!("../../../src/rules/footprint.rs"),
     include_str!("../../../src/rules/gate.rs"),
     include_str!("../../../src/rules/lock.rs"),
     include_str!("../../../src/rules/mod.rs"),
+    include_str!("../../../src/rules/note.rs"),
     include_str!("../../../src/rules/preflight.rs"),
-    include_str!("../../../src/rules/run.rs"),
+    include_str!("../../../src/rules/run/begin.rs"),
+    include_str!("../../../src/rules/run/change.rs"),
+    include_str!("../../../src/rules/run/find.rs"),
+    include_str!("../../../src/rules/run/judge.rs"),
+    include_str!("../../../src/rules/run/mod.rs"),
+    include_str!("../../../src/rules/run/next.rs"),
     include_str!("../../../src/rules/signal.rs"),
+    include_str!("../../../src/rules/trigger.rs"),
     include_str!("../../../src/rules/who.rs"),
+    include_str!("../../../src/rules/words.rs"),
 ];
 
 /// The dotted words that stand in quotes in a source.

@@ -12,9 +12,19 @@ use runner::close::{CloseAsk, CloseError, Closed, Fuse, Notice};
 
 use super::world::{GREEN, World, code, short, tests};
 
-fn with_work(command: &'static str) -> (World, protocol::facts::id::SessId) {
+fn with_work(command: &str) -> (World, protocol::facts::id::SessId) {
     let mut w = World::new();
     let id = w.open("api", &["src/"], code(command));
+    w.write("src/a.rs", "two\n");
+    (w, id)
+}
+
+/// The same, with a suite that is this script.
+fn with_suite(text: &str) -> (World, protocol::facts::id::SessId) {
+    let mut w = World::new();
+    w.write_suite(text);
+    let suite = w.suite();
+    let id = w.open("api", &["src/"], code(suite));
     w.write("src/a.rs", "two\n");
     (w, id)
 }
@@ -32,17 +42,33 @@ fn green_tests_are_in_the_commit_and_in_the_result() {
 
 #[test]
 fn red_tests_refuse_tell_the_parent_and_leave_nothing() {
-    let (mut w, id) = with_work("printf '1..1\\nnot ok 1 - a\\n'; exit 1".split_at(0).1);
-    // A `;` hides the status: this one is refused when it is opened.
-    drop((w.claim(&id), &mut w));
+    let (mut w, id) = with_suite("printf '1..2\\nok 1 - a\\nnot ok 2 - b\\n'; exit 1");
+    let Refusal::TestsRed { report, exit, .. } = w.refused(&id) else {
+        panic!()
+    };
+    assert_eq!((report.unwrap().failures, exit), (vec!["b".to_owned()], Some(1)));
+    let sent: Vec<SignalKind> = w.facts().signals.values().map(|it| it.kind).collect();
+    assert_eq!(sent, [SignalKind::BlockedOn]);
+    assert_eq!(w.commits("main"), 1);
+    assert_eq!(w.dirty(), [" M src/a.rs"]);
+    w.write_suite("printf '1..2\\nok 1 - a\\nok 2 - b\\n'");
+    w.done(&id);
 }
 
 #[test]
 fn o_15_a_status_that_another_command_hides_is_refused_wherever_it_is_written() {
-    for command in ["npm test | tail -20", "npm test 2>&1 | grep -i fail", "npm test || true", "npm test; echo done"] {
+    for command in [
+        "npm test | tail -20",
+        "npm test 2>&1 | grep -i fail",
+        "npm test || true",
+        "npm test; echo done",
+    ] {
         let mut w = World::new();
         let said = w.try_open("api", &["src/"], code(command));
-        assert!(matches!(said, Err(Refusal::TestsHidden { .. })), "{command}: {said:?}");
+        assert!(
+            matches!(said, Err(Refusal::TestsHidden { .. })),
+            "{command}: {said:?}"
+        );
         let mut unnamed = code("");
         unnamed.tests = None;
         let id = w.open("api", &["src/"], unnamed);
@@ -56,19 +82,9 @@ fn o_15_a_status_that_another_command_hides_is_refused_wherever_it_is_written() 
 
 #[test]
 fn o_15_a_red_status_counts_whatever_is_printed() {
-    let (mut w, id) = with_work("sh suite.sh");
-    w.write("src/suite.sh", "");
-    w.script(&w.root.join("src/suite.sh"), "echo '14 passed'; exit 1");
-    w.clock.turn(1);
-    let mut open = w.claim(&id);
-    open.tests = None;
-    w.settings.tests = Some(tests("sh src/suite.sh"));
-    // The claim's own command is the first that counts: it is not there, so its status is 127.
-    assert!(matches!(w.refused(&id), Refusal::TestsRed { exit: Some(127), .. }));
-    let sent: Vec<SignalKind> = w.facts().signals.values().map(|it| it.kind).collect();
-    assert_eq!(sent, [SignalKind::BlockedOn]);
+    let (mut w, id) = with_suite("echo '14 passed'; printf '1..1\\nok 1\\n'; exit 1");
+    assert!(matches!(w.refused(&id), Refusal::TestsRed { exit: Some(1), .. }));
     assert_eq!(w.commits("main"), 1);
-    assert_eq!(w.claim(&id).result, None);
 }
 
 #[test]
@@ -82,11 +98,22 @@ fn o_16_nothing_that_ran_is_never_green() {
         assert_eq!(subject, "tests", "{command}");
         assert_eq!(w.commits("main"), 1);
         w.answer(&gate, Choice::Continue);
-        let result = w.done(&id);
-        assert_eq!(result.status, Outcome::Ok);
-        let runs = w.events().iter().filter(|it| matches!(it, Event::EvidenceTaken { .. })).count();
+        assert_eq!(w.done(&id).status, Outcome::Ok);
+        let runs = w
+            .events()
+            .iter()
+            .filter(|it| matches!(it, Event::EvidenceTaken { .. }))
+            .count();
         assert_eq!(runs, 1, "{command}: what was let go on is not run again");
     }
+}
+
+#[test]
+fn a_human_called_the_status_of_this_command_enough() {
+    let (mut w, id) = with_work("true");
+    w.policy.exit_is_enough = vec!["true".to_owned()];
+    let result = w.done(&id);
+    assert_eq!((result.status, result.tests.unwrap().report), (Outcome::Ok, None));
 }
 
 #[test]
@@ -95,8 +122,7 @@ fn o_16_an_error_since_nothing_was_there_is_called_so() {
         "echo 'collected 0 items'; echo '=== no tests ran in 0.01s ==='; exit 5",
         "echo '> echo \"Error: no test specified\" && exit 1'; echo 'Error: no test specified'; exit 1",
     ] {
-        let (mut w, id) = with_work("sh ../suite.sh");
-        w.script(&w.path.join("suite.sh"), script);
+        let (mut w, id) = with_suite(script);
         assert!(matches!(w.refused(&id), Refusal::NoTests { .. }), "{script}");
         assert_eq!(w.commits("main"), 1);
     }
@@ -104,12 +130,12 @@ fn o_16_an_error_since_nothing_was_there_is_called_so() {
 
 #[test]
 fn fewer_tests_than_the_last_green_run_ask() {
-    let (mut w, id) = with_work("sh ../suite.sh");
-    w.script(&w.path.join("suite.sh"), "printf '1..3\\nok 1\\nok 2\\nok 3\\n'");
+    let (mut w, id) = with_suite("printf '1..3\\nok 1\\nok 2\\nok 3\\n'");
     w.done(&id);
-    w.script(&w.path.join("suite.sh"), "printf '1..1\\nok 1\\n'");
+    w.write_suite("printf '1..1\\nok 1\\n'");
     w.clock.turn(60_000);
-    let id = w.open("again", &["src/"], code("sh ../suite.sh"));
+    let suite = w.suite();
+    let id = w.open("again", &["src/"], code(suite));
     w.write("src/a.rs", "three\n");
     let (_, subject, why) = w.waits(&id);
     assert_eq!(subject, "tests");
@@ -160,16 +186,16 @@ fn code_that_changed_nothing_asks() {
 
 #[test]
 fn what_the_tests_leave_is_listed_and_neither_committed_nor_refused_the_next_time() {
-    let (mut w, id) = with_work("sh ../suite.sh");
-    w.script(
-        &w.path.join("suite.sh"),
+    let (mut w, id) = with_suite(
         "mkdir -p out; echo $$ > out/report.txt; echo $$ > src/left.txt; printf '1..1\\nnot ok 1\\n'",
     );
     assert!(matches!(w.refused(&id), Refusal::TestsRed { .. }));
-    w.script(&w.path.join("suite.sh"), "echo $$ > out/report.txt; printf '1..1\\nok 1\\n'");
+    w.write_suite("echo $$ > out/report.txt; printf '1..1\\nok 1\\n'");
     w.write("src/new.rs", "mine\n");
     let closed = w.close(&id).unwrap();
-    let Closed::Done(result, notices) = closed else { panic!("{closed:?}") };
+    let Closed::Done(result, notices) = closed else {
+        panic!("{closed:?}")
+    };
     assert_eq!(short(&result).1, ["src/a.rs", "src/new.rs"]);
     let artifacts = vec!["out/report.txt".to_owned(), "src/left.txt".to_owned()];
     assert_eq!(notices, [Notice::Artifacts(artifacts)]);
@@ -177,19 +203,24 @@ fn what_the_tests_leave_is_listed_and_neither_committed_nor_refused_the_next_tim
 
 #[test]
 fn tests_that_change_what_is_committed_run_once_more_on_that() {
-    let (mut w, id) = with_work("sh ../suite.sh");
-    w.script(&w.path.join("suite.sh"), "echo formatted > src/a.rs; printf '1..1\\nok 1\\n'");
+    let (mut w, id) = with_suite("echo formatted > src/a.rs; printf '1..1\\nok 1\\n'");
     let result = w.done(&id);
     assert_eq!(w.root_git(&["show", "HEAD:src/a.rs"]), "formatted");
-    assert_eq!(result.tests.unwrap().tree, w.root_git(&["rev-parse", "HEAD^{tree}"]));
-    let runs = w.events().iter().filter(|it| matches!(it, Event::EvidenceTaken { .. })).count();
+    assert_eq!(
+        result.tests.unwrap().tree,
+        w.root_git(&["rev-parse", "HEAD^{tree}"])
+    );
+    let runs = w
+        .events()
+        .iter()
+        .filter(|it| matches!(it, Event::EvidenceTaken { .. }))
+        .count();
     assert_eq!(runs, 2);
 }
 
 #[test]
 fn tests_that_never_leave_it_alone_void_the_evidence() {
-    let (mut w, id) = with_work("sh ../suite.sh");
-    w.script(&w.path.join("suite.sh"), "echo x >> src/a.rs; printf '1..1\\nok 1\\n'");
+    let (mut w, id) = with_suite("echo x >> src/a.rs; printf '1..1\\nok 1\\n'");
     assert!(matches!(w.refused(&id), Refusal::WroteMeanwhile { .. }));
     assert_eq!(w.commits("main"), 1);
 }
@@ -200,28 +231,25 @@ fn changes_of_other_people_in_the_checkout_are_counted_and_clean_evidence_sees_n
         let mut w = World::new();
         w.settings.clean = clean;
         w.write("docs/a.md", "of a human\n");
-        let id = w.open("api", &["src/"], code("sh ../../../../suite.sh".split_at(0).1));
+        w.write_suite("grep -q human docs/a.md && seen=human || seen=nobody; printf \"1..1\\nok 1\\n\" && cat src/a.rs > \"$0.$seen\"");
+        let suite = w.suite();
+        let id = w.open("api", &["src/"], code(suite));
         w.write("src/a.rs", "two\n");
-        // From the root and from a checkout for a trial alike.
-        for at in ["suite.sh", "root/suite.sh"] {
-            w.script(&w.path.join(at), "grep -q human docs/a.md && seen=1 || seen=0; printf \"1..1\\nok 1 - $seen\\n\"");
-        }
-        fs::remove_file(w.root.join("suite.sh")).unwrap();
-        let up = w.path.parent().unwrap().parent().unwrap();
-        assert!(up.exists());
-        let mut settings = w.settings.clone();
-        settings.tests = None;
-        w.settings = settings;
-        let command: &'static str = Box::leak(format!("sh {}", w.path.join("suite.sh").display()).into_boxed_str());
-        let mut ask = CloseAsk::of(id.clone());
-        ask.at_most = Outcome::Failed;
-        w.close_as(&w.plain(), &ask, Fuse::default()).unwrap();
-        w.clock.turn(10);
-        let id = w.open("two", &["src/"], code(command));
-        w.write("src/a.rs", "three\n");
         let evidence = w.done(&id).tests.unwrap();
-        assert_eq!(evidence.foreign, if clean { 0 } else { 1 });
-        assert!(!w.root.join(".brain/close").join(format!("{id}.trial")).exists());
+        let (foreign, seen) = if clean {
+            (0, "suite.sh.nobody")
+        } else {
+            (1, "suite.sh.human")
+        };
+        assert_eq!(evidence.foreign, foreign);
+        assert_eq!(fs::read_to_string(w.path.join(seen)).unwrap(), "two\n");
+        assert_eq!(
+            w.root_git(&["worktree", "list", "--porcelain"])
+                .matches("worktree ")
+                .count(),
+            1
+        );
+        assert_eq!(w.dirty(), [" M docs/a.md"]);
     }
 }
 
@@ -232,7 +260,10 @@ fn a_report_file_counts_only_if_this_run_wrote_it() {
     ask.change = |open| open.tests.as_mut().unwrap().report = Some("ignored/report.tap".to_owned());
     let id = w.open("api", &["src/"], ask);
     w.write("src/a.rs", "two\n");
-    w.write("ignored/report.tap", "1..9\nok 1\nok 2\nok 3\nok 4\nok 5\nok 6\nok 7\nok 8\nok 9\n");
+    w.write(
+        "ignored/report.tap",
+        "1..9\nok 1\nok 2\nok 3\nok 4\nok 5\nok 6\nok 7\nok 8\nok 9\n",
+    );
     let (_, subject, why) = w.waits(&id);
     assert_eq!(subject, "tests", "an old report is none");
     assert!(why.contains("nothing in its output"), "{why}");
@@ -248,18 +279,36 @@ fn a_report_handed_in_counts_for_people_only_and_only_if_it_is_newer_than_the_wo
     };
     w.write("ignored/report.tap", "1..1\nok 1\n");
     let said = w.close_as(&w.agent("api"), &ask, Fuse::default());
-    assert!(matches!(said, Err(CloseError::Refused(Refusal::ReportRejected { .. }))), "{said:?}");
+    assert!(
+        matches!(said, Err(CloseError::Refused(Refusal::ReportRejected { .. }))),
+        "{said:?}"
+    );
     let old = std::time::SystemTime::now() - std::time::Duration::from_secs(60);
-    let set = |time| fs::File::options().write(true).open(&report).unwrap().set_modified(time).unwrap();
+    let set = |time| {
+        fs::File::options()
+            .write(true)
+            .open(&report)
+            .unwrap()
+            .set_modified(time)
+            .unwrap()
+    };
     set(old);
     let said = w.close_as(&w.plain(), &ask, Fuse::default());
-    assert!(matches!(said, Err(CloseError::Refused(Refusal::ReportRejected { .. }))), "{said:?}");
-    w.write("ignored/report.tap", "1..0\n");
+    assert!(
+        matches!(said, Err(CloseError::Refused(Refusal::ReportRejected { .. }))),
+        "{said:?}"
+    );
+    w.write("ignored/report.tap", "TAP version 13\n1..0\n");
     let said = w.close_as(&w.plain(), &ask, Fuse::default());
-    assert!(matches!(said, Err(CloseError::Refused(Refusal::NoTests { .. }))), "{said:?}");
+    assert!(
+        matches!(said, Err(CloseError::Refused(Refusal::NoTests { .. }))),
+        "{said:?}"
+    );
     w.write("ignored/report.tap", "1..1\nok 1\n");
     let said = w.close_as(&w.plain(), &ask, Fuse::default());
-    let Ok(Closed::Done(result, _)) = said else { panic!("{said:?}") };
+    let Ok(Closed::Done(result, _)) = said else {
+        panic!("{said:?}")
+    };
     assert_eq!(result.tests.unwrap().source, EvidenceSource::File);
 }
 
@@ -271,7 +320,9 @@ fn a_failed_close_needs_no_evidence_and_commits_nothing() {
         ..CloseAsk::of(id.clone())
     };
     let said = w.close_as(&w.plain(), &ask, Fuse::default());
-    let Ok(Closed::Done(result, _)) = said else { panic!("{said:?}") };
+    let Ok(Closed::Done(result, _)) = said else {
+        panic!("{said:?}")
+    };
     assert_eq!(result.status, Outcome::Failed);
     assert_eq!(w.commits("main"), 1);
     assert_eq!(w.dirty(), [" M src/a.rs"]);

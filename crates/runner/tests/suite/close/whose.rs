@@ -45,14 +45,26 @@ fn o_07_every_name_is_called_by_its_real_name() {
     let mut w = World::new();
     let id = w.open("docs", &["docs/"], notes());
     w.write("docs/ok.md", "x\n");
-    for name in ["agents/été.md", "agents/a b.md", "agents/tab\there.md", "agents/line\nbreak.md", "agents/\"q\".md"] {
+    for name in [
+        "agents/été.md",
+        "agents/a b.md",
+        "agents/tab\there.md",
+        "agents/line\nbreak.md",
+        "agents/\"q\".md",
+    ] {
         w.write(name, "x\n");
     }
     let mut strays = w.strays(&id);
     strays.sort();
     assert_eq!(
         strays,
-        ["agents/\"q\".md", "agents/a b.md", "agents/line\nbreak.md", "agents/tab\there.md", "agents/été.md"]
+        [
+            "agents/\"q\".md",
+            "agents/a b.md",
+            "agents/line\nbreak.md",
+            "agents/tab\there.md",
+            "agents/été.md"
+        ]
     );
     fs::remove_dir_all(w.root.join("agents")).unwrap();
     w.write("docs/été \"x\".md", "x\n");
@@ -77,7 +89,13 @@ fn both_sides_of_a_rename_deletions_modes_and_links_count() {
     fs::remove_file(w.root.join("docs/link.md")).unwrap();
     std::os::unix::fs::symlink("a.md", w.root.join("docs/link.md")).unwrap();
     let result = w.done(&id);
-    let all = ["docs/else.md", "docs/gone.md", "docs/link.md", "docs/mode.md", "docs/moved.md"];
+    let all = [
+        "docs/else.md",
+        "docs/gone.md",
+        "docs/link.md",
+        "docs/mode.md",
+        "docs/moved.md",
+    ];
     assert_eq!(short(&result).1, all);
     assert_eq!(w.changed("HEAD"), all);
     assert_eq!(w.dirty(), [""; 0]);
@@ -117,15 +135,25 @@ fn changes_in_the_scope_of_a_claim_that_was_live_meanwhile_are_left_alone() {
     w.write("src/a.rs", "two\n");
     w.write("etc/x", "x\n");
     w.clock.turn(10);
-    let abort = protocol::command::Command::Abort { id: gone, why: "enough".to_owned() };
+    let abort = protocol::command::Command::Abort {
+        id: gone,
+        why: "enough".to_owned(),
+    };
     w.submit(&w.human(), &abort);
     let before = w.open("before", &["lib/"], notes());
     w.write("lib/x", "x\n");
     let closed = w.close(&docs).unwrap();
-    let Closed::Done(result, notices) = closed else { panic!("{closed:?}") };
+    let Closed::Done(result, notices) = closed else {
+        panic!("{closed:?}")
+    };
     assert_eq!(short(&result).1, ["docs/a.md"]);
-    let [Notice::Left(left)] = notices.as_slice() else { panic!("{notices:?}") };
-    assert_eq!(left.iter().map(|it| it.0.as_str()).collect::<Vec<_>>(), ["etc/x", "lib/x", "src/a.rs"]);
+    let [Notice::Left(left)] = notices.as_slice() else {
+        panic!("{notices:?}")
+    };
+    assert_eq!(
+        left.iter().map(|it| it.0.as_str()).collect::<Vec<_>>(),
+        ["etc/x", "lib/x", "src/a.rs"]
+    );
     assert_eq!(short(&w.done(&other)).1, ["src/a.rs"]);
     assert_eq!(short(&w.done(&before)).1, ["lib/x"]);
 }
@@ -134,7 +162,10 @@ fn changes_in_the_scope_of_a_claim_that_was_live_meanwhile_are_left_alone() {
 fn what_a_claim_left_that_had_ended_before_is_not_excused_by_it() {
     let mut w = World::new();
     let gone = w.open("etc", &["etc/"], notes());
-    let abort = protocol::command::Command::Abort { id: gone, why: "enough".to_owned() };
+    let abort = protocol::command::Command::Abort {
+        id: gone,
+        why: "enough".to_owned(),
+    };
     w.submit(&w.human(), &abort);
     w.clock.turn(10);
     let docs = w.open("docs", &["docs/"], notes());
@@ -148,7 +179,12 @@ fn commits_of_other_sessions_are_theirs_and_own_ones_are_kept() {
     let mut w = World::new();
     let id = w.open("docs", &["docs/"], notes());
     w.write("src/a.rs", "theirs\n");
-    w.root_git(&["commit", "-q", "-am", "x\n\nBrain-Session: sess-20261130-0900-other"]);
+    w.root_git(&[
+        "commit",
+        "-q",
+        "-am",
+        "x\n\nBrain-Session: sess-20261130-0900-other",
+    ]);
     w.write("docs/a.md", "mine\n");
     w.root_git(&["commit", "-q", "-am", "mine"]);
     let own = w.root_git(&["rev-parse", "HEAD"]);
@@ -196,7 +232,10 @@ fn a_human_leaves_aside_what_an_agent_may_not() {
     };
     for caller in [w.plain(), w.agent("docs")] {
         let said = w.close_as(&caller, &ask, Fuse::default());
-        assert!(matches!(said, Err(CloseError::Refused(Refusal::NotHuman { .. }))), "{said:?}");
+        assert!(
+            matches!(said, Err(CloseError::Refused(Refusal::NotHuman { .. }))),
+            "{said:?}"
+        );
     }
     let said = w.close_as(&w.human(), &ask, Fuse::default());
     assert!(matches!(said, Ok(Closed::Done(..))), "{said:?}");
@@ -209,7 +248,9 @@ fn a_kernel_file_outside_the_right_is_a_stray_though_a_folder_covers_it() {
     let id = w.open("all", &["."], notes());
     w.write("docs/a.md", "two\n");
     w.write("CLAUDE.md", "obey\n");
-    let Refusal::OutOfScope { strays, .. } = w.refused(&id) else { panic!() };
+    let Refusal::OutOfScope { strays, .. } = w.refused(&id) else {
+        panic!()
+    };
     assert_eq!(strays.len(), 1);
     assert!(strays[0].why.contains("zone kernel"), "{strays:?}");
 }
@@ -233,10 +274,14 @@ fn work_on_another_branch_or_on_none_is_refused_by_name() {
     let id = w.open("docs", &["docs/"], notes());
     w.write("docs/a.md", "two\n");
     w.root_git(&["switch", "-q", "-c", "else"]);
-    let Refusal::WrongPlace { expected, found, .. } = w.refused(&id) else { panic!() };
+    let Refusal::WrongPlace { expected, found, .. } = w.refused(&id) else {
+        panic!()
+    };
     assert_eq!((expected.as_str(), found.as_str()), ("main", "else"));
     w.root_git(&["switch", "-q", "--detach"]);
-    let Refusal::WrongPlace { found, .. } = w.refused(&id) else { panic!() };
+    let Refusal::WrongPlace { found, .. } = w.refused(&id) else {
+        panic!()
+    };
     assert!(found.starts_with("no branch"), "{found}");
     w.root_git(&["switch", "-q", "main"]);
     w.done(&id);
@@ -261,7 +306,10 @@ fn o_32_what_a_shallow_clone_cannot_compare_is_an_error_and_never_clean() {
     w.write("docs/a.md", "two\n");
     match w.close(&id) {
         Err(CloseError::Git(error)) => assert!(
-            matches!(error.kind(), GitKind::Shallow | GitKind::NoMergeBase | GitKind::NotAncestor { .. }),
+            matches!(
+                error.kind(),
+                GitKind::Shallow | GitKind::NoMergeBase | GitKind::NotAncestor { .. }
+            ),
             "{error}"
         ),
         other => panic!("{other:?}"),
@@ -278,7 +326,10 @@ fn a_submodule_that_moved_is_one_path() {
     w.root_git(&["submodule", "--quiet", "add", lib.to_str().unwrap(), "docs/lib"]);
     w.root_git(&["commit", "-q", "-m", "lib"]);
     let id = w.open("docs", &["docs/"], notes());
-    w.git(&w.root.join("docs/lib"), &["commit", "-q", "--allow-empty", "-m", "x"]);
+    w.git(
+        &w.root.join("docs/lib"),
+        &["commit", "-q", "--allow-empty", "-m", "x"],
+    );
     assert_eq!(short(&w.done(&id)).1, ["docs/lib"]);
     assert_eq!(w.changed("HEAD"), ["docs/lib"]);
 }
@@ -293,7 +344,7 @@ fn a_project_of_its_own_is_committed_in_its_own_repository() {
     w.write("api/src/a.rs", "two\n");
     w.write("docs/a.md", "two\n");
     let result = w.done(&id);
-    assert_eq!(short(&result).1, ["docs/a.md", "api/src/a.rs"]);
+    assert_eq!(short(&result).1, ["api/src/a.rs", "docs/a.md"]);
     assert_eq!(result.commit["api"], w.git(&api, &["rev-parse", "HEAD"]));
     assert_eq!(result.commit["."], w.root_git(&["rev-parse", "HEAD"]));
 }
@@ -304,7 +355,9 @@ fn what_lies_in_no_repository_is_named_and_not_committed() {
     let id = w.open("docs", &["docs/"], notes());
     w.write("docs/a.md", "two\n");
     let closed = w.close(&id).unwrap();
-    let Closed::Done(result, notices) = closed else { panic!("{closed:?}") };
+    let Closed::Done(result, notices) = closed else {
+        panic!("{closed:?}")
+    };
     assert!(result.commit.is_empty());
     assert_eq!(notices, [Notice::Unversioned(vec!["docs/".to_owned()])]);
 }
@@ -318,9 +371,12 @@ fn a_claim_that_took_over_inherits_what_the_first_one_left() {
     w.write("docs/a.md", "half\n");
     w.clock.turn(20_000);
     let second = w.open("second", &["docs/"], notes());
-    assert_eq!(w.claim(&second).inherits, [first.clone()]);
+    assert_eq!(w.claim(&second).inherits, std::slice::from_ref(&first));
     let said = w.close(&first);
-    assert!(matches!(said, Err(CloseError::Refused(Refusal::Superseded { .. }))), "{said:?}");
+    assert!(
+        matches!(said, Err(CloseError::Refused(Refusal::Superseded { .. }))),
+        "{said:?}"
+    );
     assert_eq!(short(&w.done(&second)).1, ["docs/a.md"]);
     assert!(Path::new(&w.root).exists());
 }

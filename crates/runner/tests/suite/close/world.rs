@@ -38,7 +38,7 @@ pub struct World {
 /// What a claim is opened with, beside its id and scope.
 pub struct Ask {
     pub kind: Kind,
-    pub tests: Option<&'static str>,
+    pub tests: Option<String>,
     pub change: fn(&mut OpenClaim),
 }
 
@@ -50,10 +50,10 @@ pub fn notes() -> Ask {
     }
 }
 
-pub fn code(tests: &'static str) -> Ask {
+pub fn code(tests: impl Into<String>) -> Ask {
     Ask {
         kind: Kind::Code,
-        tests: Some(tests),
+        tests: Some(tests.into()),
         change: |_| {},
     }
 }
@@ -110,7 +110,10 @@ impl World {
             ("GIT_CONFIG_GLOBAL", home.join(".gitconfig").into()),
             ("GIT_CONFIG_NOSYSTEM", "1".into()),
         ];
-        pairs.into_iter().map(|(name, value)| (name.into(), value)).collect()
+        pairs
+            .into_iter()
+            .map(|(name, value)| (name.into(), value))
+            .collect()
     }
 
     pub fn git(&self, at: &Path, args: &[&str]) -> String {
@@ -150,6 +153,16 @@ impl World {
         fs::set_permissions(file, fs::Permissions::from_mode(0o755)).unwrap();
     }
 
+    /// Writes the suite that [`World::suite`] runs.
+    pub fn write_suite(&self, text: &str) {
+        self.script(&self.path.join("suite.sh"), text);
+    }
+
+    /// The command that runs a suite outside of every checkout.
+    pub fn suite(&self) -> String {
+        format!("sh {}", self.path.join("suite.sh").display())
+    }
+
     pub fn id(&self, slug: &str) -> SessId {
         SessId::parse(&format!("sess-20261130-1030-{slug}")).unwrap()
     }
@@ -187,7 +200,7 @@ impl World {
             branch: None,
             theme_branch: None,
             worktree: None,
-            tests: ask.tests.map(tests),
+            tests: ask.tests.as_deref().map(tests),
             rendering: false,
             exclusive: false,
             take_dirty: false,
@@ -204,7 +217,15 @@ impl World {
     pub fn open_in_worktree(&mut self, slug: &str, scope: &[&str], ask: Ask) -> (SessId, PathBuf) {
         let at = self.path.join("root/.brain/worktrees").join(slug);
         let branch = format!("brain/{slug}");
-        self.root_git(&["worktree", "add", "-q", "-b", &branch, at.to_str().unwrap(), "theme"]);
+        self.root_git(&[
+            "worktree",
+            "add",
+            "-q",
+            "-b",
+            &branch,
+            at.to_str().unwrap(),
+            "theme",
+        ]);
         let environment = self.environment();
         let checkout = runner::base::Checkout::find(&self.root, &at).unwrap();
         let door = git::Door::user(checkout.repository.clone()).in_environment(environment);
@@ -233,7 +254,7 @@ impl World {
             branch: Some(branch),
             theme_branch: Some("theme".to_owned()),
             worktree: Some(at.to_str().unwrap().to_owned()),
-            tests: ask.tests.map(tests),
+            tests: ask.tests.as_deref().map(tests),
             rendering: false,
             exclusive: false,
             take_dirty: false,
@@ -261,7 +282,9 @@ impl World {
     /// The agent that owns a claim.
     pub fn agent(&self, slug: &str) -> Caller {
         Caller {
-            nature: Nature::Agent { by: "a test".to_owned() },
+            nature: Nature::Agent {
+                by: "a test".to_owned(),
+            },
             token: Some(TokenDigest(slug.to_owned())),
             ..self.plain()
         }
@@ -308,19 +331,24 @@ impl World {
     }
 
     pub fn events(&mut self) -> Vec<Event> {
-        let entries = self.store.journal(0, usize::MAX, &store::Only::default()).unwrap();
+        let entries = self
+            .store
+            .journal(0, usize::MAX, &store::Only::default())
+            .unwrap();
         entries.into_iter().map(|entry| entry.event).collect()
     }
 
     pub fn close_as(&mut self, caller: &Caller, ask: &CloseAsk, fuse: Fuse) -> Result<Closed, CloseError> {
         let environment = self.environment();
-        let state = self.path.join("root/.brain/close");
+        let state = self.path.join("root/.brain");
+        let shim = [env!("CARGO_BIN_EXE_runner-attempt").into(), "__attempt".into()];
         let mut door = Door {
             store: &mut self.store,
             caller,
             policy: &self.policy,
             root: &self.root,
             state: &state,
+            shim: &shim,
             environment: Some(&environment),
             settings: &self.settings,
             fuse,
@@ -363,9 +391,10 @@ impl World {
     /// Closes, and it is refused for these strays.
     pub fn strays(&mut self, id: &SessId) -> Vec<String> {
         match self.refused(id) {
-            Refusal::OutOfScope { strays, .. } => {
-                strays.iter().map(|stray| stray.path.as_str().to_owned()).collect()
-            }
+            Refusal::OutOfScope { strays, .. } => strays
+                .iter()
+                .map(|stray| stray.path.as_str().to_owned())
+                .collect(),
             other => panic!("{other:?}"),
         }
     }
@@ -379,12 +408,18 @@ impl World {
     pub fn changed(&self, commit: &str) -> Vec<String> {
         let range = format!("{commit}^!");
         let out = self.root_git(&["diff", "--no-renames", "--name-only", "-z", &range]);
-        out.split('\0').filter(|it| !it.is_empty()).map(str::to_owned).collect()
+        out.split('\0')
+            .filter(|it| !it.is_empty())
+            .map(str::to_owned)
+            .collect()
     }
 
     pub fn dirty(&self) -> Vec<String> {
         let out = self.root_git(&["status", "--porcelain", "--untracked-files=all", "--no-renames"]);
-        out.lines().filter(|it| !it.contains(".brain/")).map(str::to_owned).collect()
+        out.lines()
+            .filter(|it| !it.contains(".brain/"))
+            .map(str::to_owned)
+            .collect()
     }
 }
 
@@ -401,6 +436,7 @@ pub fn policy() -> Policy {
         zones: Zones::new(&ZoneLists::default(), false, &[], Fold::Exact).unwrap(),
         kerneluser: true,
         fails_max: 3,
+        exit_is_enough: Vec::new(),
         stale_grace: Span::from_ms(86_400_000),
         fold: Fold::Exact,
         digest: "policy".to_owned(),
@@ -409,5 +445,8 @@ pub fn policy() -> Policy {
 
 /// Everything but the outcome of a result that a test compares.
 pub fn short(result: &ClaimResult) -> (Outcome, Vec<&str>) {
-    (result.status, result.files_modified.iter().map(String::as_str).collect())
+    (
+        result.status,
+        result.files_modified.iter().map(String::as_str).collect(),
+    )
 }

@@ -4,7 +4,7 @@ use runner::plan::{Known, read, render};
 
 #[test]
 fn the_plan_of_the_readme_is_a_plan() {
-    let readme = include_str!("../../../README.md");
+    let readme = include_str!("../../../../README.md");
     let (_, rest) = readme.split_once("```yaml\n").expect("a plan");
     let (text, _) = rest.split_once("```").expect("its end");
     let (plan, notices) =

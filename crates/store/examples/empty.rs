@@ -1,0 +1,3 @@
+//! The least that a Rust program can be: what a whole command is measured against.
+
+fn main() {}
