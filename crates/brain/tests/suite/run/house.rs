@@ -112,7 +112,7 @@ impl House {
 
     pub fn filled(&self, text: &str) -> String {
         text.replace("TOP", &self.top.display().to_string())
-            .replace("BRAIN ", concat!(env!("CARGO_BIN_EXE_brain"), " "))
+            .replace("BRAIN ", &format!("{} ", program()))
     }
 
     /// A program that knows nothing of who started the tests.
@@ -130,7 +130,7 @@ impl House {
     }
 
     pub fn program(&self, args: &[&str]) -> Command {
-        let mut command = self.command(env!("CARGO_BIN_EXE_brain"));
+        let mut command = self.command(&program());
         command.args(args);
         command
     }
@@ -333,6 +333,11 @@ impl Drop for House {
             }
         }
     }
+}
+
+/// The program under test; `BRAIN_TEST_PROGRAM` names another, for a long test beside which one builds on.
+fn program() -> String {
+    std::env::var("BRAIN_TEST_PROGRAM").unwrap_or_else(|_| env!("CARGO_BIN_EXE_brain").to_owned())
 }
 
 /// The processes that have a folder in their environment.
