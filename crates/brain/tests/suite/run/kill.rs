@@ -1,11 +1,14 @@
 //! The hypervisor is killed between every two of its steps; `brain run --resume` comes to the same end.
 
 use std::collections::BTreeMap;
-use std::time::{Duration, Instant};
+use std::time::Duration;
+#[cfg(feature = "testkit")]
+use std::time::Instant;
 
 use super::house::{House, Said, processes};
 
 /// How many kills one test makes at most, and over how long; `BRAIN_TEST_KILLS` asks for more.
+#[cfg(feature = "testkit")]
 fn patience() -> (u64, Duration) {
     let asked = std::env::var("BRAIN_TEST_KILLS")
         .ok()
