@@ -130,7 +130,8 @@ impl Bench {
             };
             // The first rounds fill caches.
             if round >= 3 {
-                (mine.push(micros(a)), theirs.push(micros(b)));
+                mine.push(micros(a));
+                theirs.push(micros(b));
                 ratios.push(micros(a) / micros(b));
             }
         }

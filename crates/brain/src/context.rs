@@ -135,12 +135,14 @@ impl Context {
     ///
     /// As [`Context::submit`].
     pub fn submit_under(&mut self, command: &Command, key: Option<&str>) -> Result<Vec<Entry>, Failure> {
-        let request = Request {
-            caller: &self.caller,
-            policy: &self.policy,
-            key,
+        let answer = match self.ask(command, key) {
+            Err(Fault::Damaged { why, .. }) => {
+                self.rebuild(&why)?;
+                self.ask(command, key)?
+            }
+            answer => answer?,
         };
-        match store::submit(&mut self.store, request, command)? {
+        match answer {
             Outcome::Committed(entries) => Ok(entries),
             Outcome::Repeated(entries) => {
                 self.replayed = true;
@@ -148,6 +150,29 @@ impl Context {
             }
             Outcome::Refused(refusal) => Err(refusal.into()),
         }
+    }
+
+    fn ask(&mut self, command: &Command, key: Option<&str>) -> Result<Outcome, Fault> {
+        let request = Request {
+            caller: &self.caller,
+            policy: &self.policy,
+            key,
+        };
+        store::submit(&mut self.store, request, command)
+    }
+
+    /// Makes the tables of a damaged store anew from its journal, and says so (R30).
+    fn rebuild(&mut self, why: &str) -> Result<(), Failure> {
+        let database = self.root.database().map_err(|error| no_root(&error))?;
+        let rebuilt = Sqlite::rebuild(&database, options())?;
+        self.out.note(format!(
+            "note: the store was damaged ({why}), so its tables were made anew from the {} entries of its journal; \
+             the damaged file is kept as {}, and every claim is stale until its session's next command",
+            rebuilt.entries,
+            rebuilt.aside.display()
+        ));
+        self.store = open_store(&database, &self.keys)?;
+        Ok(())
     }
 
     /// Looks at the facts.
@@ -364,13 +389,16 @@ impl Context {
 ///
 /// The store's fault.
 pub fn open_store(database: &Path, keys: &Keys) -> Result<Trusting<Sqlite>, Fault> {
-    let options = SqliteOptions {
-        clock: crate::clock(),
-        ..SqliteOptions::default()
-    };
     let keys = keys.clone();
     let trusts = Box::new(move |gate: &Gate| keys.verify(gate));
-    Ok(Trusting::new(Sqlite::open(database, options)?, trusts))
+    Ok(Trusting::new(Sqlite::open(database, options())?, trusts))
+}
+
+fn options() -> SqliteOptions {
+    SqliteOptions {
+        clock: crate::clock(),
+        ..SqliteOptions::default()
+    }
 }
 
 /// Finds the brain that was named, or the one around the current folder.

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use protocol::event::{Entry, Seq};
 use protocol::facts::caller::Caller;
-use protocol::facts::claim::{Claim, Fence};
+use protocol::facts::claim::{Claim, Fence, Pauser};
 use protocol::facts::gate::{About, Gate};
 use protocol::facts::id::{GateId, RunId, SessId, SigId};
 use protocol::facts::lock::{Holder, Lock};
@@ -351,9 +351,15 @@ impl Loader<'_> {
                 .iter()
                 .chain(&claim.on_partial)
                 .chain(&claim.on_fail);
-            let told: Vec<SessId> = triggers.filter_map(addressee).collect();
+            let told = triggers.filter_map(addressee);
+            // Who paused it may lift that, and so may who is above who did.
+            let pausers = claim.pauses.keys().filter_map(|by| match by {
+                Pauser::Claim(id) => Some(id.clone()),
+                Pauser::User(_) => None,
+            });
+            let named: Vec<SessId> = told.chain(pausers).collect();
             if live {
-                told.iter().try_for_each(|id| self.claim(id))?;
+                named.iter().try_for_each(|id| self.claim(id))?;
                 self.locks(Locks::Of(&Holder::Claim(id.clone())))?;
                 self.gates(Gates::Of(&id))?;
             }

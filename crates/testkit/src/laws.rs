@@ -10,11 +10,10 @@ use protocol::facts::gate::{About, Choice, GateKind};
 use protocol::facts::id::SessId;
 use protocol::facts::kind::Kind;
 use protocol::facts::lock::{Holder, Lock};
+use protocol::facts::policy::Policy;
 use protocol::facts::time::Instant;
 use protocol::rules::preflight::{Op, Preflight, Verdict};
 use protocol::world::{Lease, World, owns};
-
-use crate::stage::Stage;
 
 /// A law that does not hold.
 #[derive(Debug, PartialEq, Eq)]
@@ -57,8 +56,7 @@ fn line<'w>(world: &'w World, claim: &'w Claim) -> BTreeSet<&'w SessId> {
 /// # Errors
 ///
 /// The first that does not.
-pub fn hold(stage: &Stage) -> Result<(), Broken> {
-    let (world, now) = (&stage.world, stage.now);
+pub fn hold(world: &World, policy: &Policy, now: Instant) -> Result<(), Broken> {
     let lines: BTreeMap<&SessId, BTreeSet<&SessId>> = world
         .claims
         .values()
@@ -72,7 +70,7 @@ pub fn hold(stage: &Stage) -> Result<(), Broken> {
     for (at, a) in live.iter().enumerate() {
         for b in &live[at + 1..] {
             let family = lines[&a.id].contains(&&b.id) || lines[&b.id].contains(&&a.id);
-            must(1, family || !conflict(stage, a, b), || {
+            must(1, family || !conflict(policy, a, b), || {
                 format!("{} and {} are both live", a.id, b.id)
             })?;
         }
@@ -111,7 +109,7 @@ pub fn hold(stage: &Stage) -> Result<(), Broken> {
             let needed = claim.tier() == Tier::Validated && result.status != Outcome::Failed;
             let green = result.tests.as_ref().is_some_and(|tests| {
                 tests.exit == Some(0)
-                    && (stage.policy.exit_is_enough.contains(&tests.command)
+                    && (policy.exit_is_enough.contains(&tests.command)
                         || tests
                             .report
                             .as_ref()
@@ -133,7 +131,7 @@ pub fn hold(stage: &Stage) -> Result<(), Broken> {
 }
 
 /// The conflict table once more, entry by entry.
-fn conflict(stage: &Stage, a: &Claim, b: &Claim) -> bool {
+fn conflict(policy: &Policy, a: &Claim, b: &Claim) -> bool {
     let keeps_out = |claim: &Claim| claim.kind_of != ClaimType::Pilot || claim.exclusive;
     let by_type = match (a.kind_of, b.kind_of) {
         (ClaimType::Pilot, ClaimType::Pilot) => true,
@@ -143,7 +141,7 @@ fn conflict(stage: &Stage, a: &Claim, b: &Claim) -> bool {
         Kind::Search => claim.scope.files(),
         _ => Some(claim.scope.clone()),
     };
-    let meet = |(a, b)| stage.policy.zones.overlap(&a, &b);
+    let meet = |(a, b)| policy.zones.overlap(&a, &b);
     by_type && written(a).zip(written(b)).is_some_and(meet)
 }
 
@@ -292,8 +290,13 @@ pub fn time(world: &World, before: Instant, after: Instant) -> Result<(), Broken
 /// # Errors
 ///
 /// When one did not.
-pub fn go(stage: &Stage, ask: &Preflight, verdicts: &[Verdict]) -> Result<(), Broken> {
-    let (world, now) = (&stage.world, stage.now);
+pub fn go(
+    world: &World,
+    policy: &Policy,
+    now: Instant,
+    ask: &Preflight,
+    verdicts: &[Verdict],
+) -> Result<(), Broken> {
     let gone: Vec<_> = verdicts
         .iter()
         .filter(|verdict| verdict.refused.is_none())
@@ -343,11 +346,10 @@ pub fn go(stage: &Stage, ask: &Preflight, verdicts: &[Verdict]) -> Result<(), Br
         must(4, locked.is_none(), || {
             format!("a go on {path} under the lock of {locked:?}")
         })?;
-        let zone = stage.policy.zones.zone_of(path);
+        let zone = policy.zones.zone_of(path);
         let other = world.claims.values().find(|other| {
             let named = other.scope.additions().any(|entry| {
-                stage
-                    .policy
+                policy
                     .zones
                     .entry_zones(&other.scope)
                     .iter()

@@ -175,7 +175,7 @@ impl Stage {
             entries.push(entry);
         }
         laws::step(&before, &self.world, &entries, caller, self.now)?;
-        laws::hold(self)?;
+        laws::hold(&self.world, &self.policy, self.now)?;
         self.journal.append(&mut entries);
         Ok(Ok(events))
     }
@@ -199,7 +199,7 @@ impl Stage {
                 }
             }
         };
-        if let Err(broken) = laws::go(self, ask, &verdicts) {
+        if let Err(broken) = laws::go(&self.world, &self.policy, self.now, ask, &verdicts) {
             panic!("{broken} by {ask:?}");
         }
         let id = ask.id.as_ref().filter(|_| ask.op != preflight::Op::Read);
@@ -225,7 +225,9 @@ impl Stage {
     pub fn pass(&mut self, span: Span) {
         let before = self.now;
         self.now = self.now.plus(span);
-        if let Err(broken) = laws::time(&self.world, before, self.now).and_then(|()| laws::hold(self)) {
+        if let Err(broken) = laws::time(&self.world, before, self.now)
+            .and_then(|()| laws::hold(&self.world, &self.policy, self.now))
+        {
             panic!("{broken} by {span} passing");
         }
     }

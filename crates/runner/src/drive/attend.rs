@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Instant as Stopwatch;
 
-use git::{Oid, Repository};
+use git::{Door, Oid, Repository};
 use protocol::command::{Changed, Command};
 use protocol::facts::claim::{Claim, Outcome};
 use protocol::facts::gate::GateKind;
@@ -190,21 +190,14 @@ impl Driver<'_> {
         let base = attempt.base().ok_or("its base is unknown")?;
         let door = &attempt.place.door;
         let branch = branch_of(&attempt.claim.id);
-        let whole = Repository::at(&attempt.worktree).is_some_and(|tree| {
-            let head = door.to(tree).ok().and_then(|door| door.head().ok());
-            head.is_some_and(|head| head.branch() == Some(&branch) && head.oid() == Some(&base))
-        });
-        if !whole {
-            // Nothing ever ran there: what a killed maker left is taken away and made again.
-            door.worktree_discard(&attempt.worktree, &branch, &base)
-                .map_err(|error| error.to_string())?;
-            if let Some(folder) = attempt.worktree.parent() {
-                std::fs::create_dir_all(folder).map_err(|error| error.to_string())?;
+        let mut tries = 0;
+        while let Err(error) = make(door, &attempt.worktree, &branch, &base) {
+            // The git of a driver that was killed may still be at work on it.
+            tries += 1;
+            if tries == TRIES || self.is_given_up() {
+                return Err(error.to_string());
             }
-            mortal::step();
-            door.worktree_add(&attempt.worktree, &branch, &base)
-                .map_err(|error| error.to_string())?;
-            mortal::step();
+            std::thread::sleep(LISTEN);
         }
         let setup = attempt.phase().worktree.as_ref().unwrap_or(&self.ground.worktree);
         self.furnish(attempt, setup)?;
@@ -476,7 +469,11 @@ impl Driver<'_> {
             Shut::No(why) => Some(why),
             Shut::GivenUp => return Ok(()),
         };
-        let changed = self.changed(attempt);
+        let changed = if refused.is_some() {
+            Vec::new()
+        } else {
+            self.changed(attempt)?
+        };
         let judged = hand.submit(&Command::JudgeAttempt {
             run: self.run.clone(),
             driver: self.fence,
@@ -579,24 +576,28 @@ impl Driver<'_> {
     }
 
     /// What the attempt really changed, for the look at its drift.
-    fn changed(&self, attempt: &Attempt<'_>) -> Vec<Changed> {
+    ///
+    /// What cannot be compared is an error and never "nothing": the attempt is judged when it can be.
+    fn changed(&self, attempt: &Attempt<'_>) -> Result<Vec<Changed>, Trouble> {
+        let Some(tree) = Repository::at(&attempt.worktree) else {
+            // It was never made, so nothing was written in it.
+            return Ok(Vec::new());
+        };
         let opening = git::Opening {
             commit: attempt.base(),
             dirty: Default::default(),
         };
-        let audit = Repository::at(&attempt.worktree)
-            .and_then(|tree| attempt.place.door.to(tree).ok())
-            .and_then(|door| door.audit(&opening).ok());
+        let audit = attempt.place.door.to(tree)?.audit(&opening)?;
         let logical = |path: &Path| {
-            let below = if attempt.place.key == "." {
+            let key = attempt.place.key.as_str();
+            let below = if key == "." {
                 path.to_owned()
             } else {
-                Path::new(&attempt.place.key).join(path)
+                Path::new(key).join(path)
             };
             LogicalPath::from_tree(&below.to_string_lossy(), self.ground.policy.fold).ok()
         };
-        let changes = audit.into_iter().flat_map(|audit| audit.changes);
-        let facts = changes.filter_map(|change| {
+        let facts = audit.changes.into_iter().filter_map(|change| {
             let path = logical(&change.path)?;
             Some(Changed {
                 path,
@@ -604,8 +605,25 @@ impl Driver<'_> {
                 deleted: change.is_deleted(),
             })
         });
-        facts.collect()
+        Ok(facts.collect())
     }
+}
+
+/// How often a worktree is tried to be made.
+const TRIES: usize = 5;
+
+/// Makes a worktree in which nothing ran yet; what a killed maker left of it is taken away and made again, since
+/// nobody can tell how much of it is there.
+fn make(door: &Door, at: &Path, branch: &str, base: &Oid) -> Result<(), git::Error> {
+    if door.branch(branch)?.is_some() || at.symlink_metadata().is_ok() {
+        door.worktree_discard(at, branch, base)?;
+    }
+    // Where that fails git says so.
+    let _ = at.parent().map(std::fs::create_dir_all);
+    mortal::step();
+    let made = door.worktree_add(at, branch, base).map(drop);
+    mortal::step();
+    made
 }
 
 enum Baseline {

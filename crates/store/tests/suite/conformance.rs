@@ -65,6 +65,8 @@ fn memory_answers_as_the_model_does() {
     // More where the time is there: each new seed is another walk.
     let seeds = std::env::var("BRAIN_SEEDS").ok().and_then(|n| n.parse().ok());
     assert_met_all(&met_by(0..seeds.unwrap_or(70), 250, on_memory));
+    // Here someone above the one who paused a claim lifts that.
+    on_memory(400, 250);
 }
 
 #[test]

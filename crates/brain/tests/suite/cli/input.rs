@@ -197,6 +197,38 @@ fn a_damaged_store_is_told_by_every_command() {
 }
 
 #[test]
+fn a_store_with_a_damaged_table_is_made_anew_from_its_journal_r_30() {
+    let mut stage = Stage::brain();
+    stage.ok(&OPEN);
+    let database = stage.root.join(".brain/brain.db");
+    let connection = rusqlite::Connection::open(&database).unwrap();
+    let looked = "SELECT rootpage FROM sqlite_schema WHERE name = 'gate_run'";
+    let page: i64 = connection.query_row(looked, [], |row| row.get(0)).unwrap();
+    connection
+        .execute_batch("PRAGMA wal_checkpoint(TRUNCATE)")
+        .unwrap();
+    drop(connection);
+    let mut bytes = fs::read(&database).unwrap();
+    let at = usize::try_from((page - 1) * 4096).unwrap();
+    bytes[at..at + 64].iter_mut().for_each(|byte| *byte ^= 0x5A);
+    fs::write(&database, bytes).unwrap();
+    let before = stage.ok(&["log", "--jsonl"]);
+    // The machine started anew, so the first command that writes looks the whole file over.
+    stage.set("BRAIN_TEST_CLOCK", &stage.clock().replace("test ", "after "));
+    let ran = stage.run(&["lock", "acquire", "docs/x", "ana"]);
+    assert_eq!(ran.code, 0, "{}", ran.err);
+    assert!(ran.err.contains("made anew from the"), "{}", ran.err);
+    let after = stage.ok(&["log", "--jsonl"]);
+    assert!(
+        after.starts_with(&before) && after.lines().count() == before.lines().count() + 1,
+        "{after}"
+    );
+    assert!(stage.ok(&["claim", "list"]).contains("stale"));
+    let next = stage.run(&["lock", "acquire", "docs/y", "ana"]);
+    assert!(!next.err.contains("anew"), "it is said once: {}", next.err);
+}
+
+#[test]
 fn without_git_on_the_path_what_needs_it_says_so() {
     let mut stage = Stage::brain();
     let head = stage.head();

@@ -52,7 +52,7 @@ fn a_plan_that_changed_meanwhile_asks_with_the_difference_and_a_comment_does_not
         assert_eq!(kind, "plan");
         let shown = house.brain(&["gate", "show", &gate]).out;
         assert!(
-            shown.contains("scope b/") && shown.contains("scope c/"),
+            shown.contains("scope \"b/\"") && shown.contains("scope \"c/\""),
             "{shown}"
         );
         assert!(!house.has("c"));
@@ -97,7 +97,7 @@ fn red_tests_before_the_agent_ask_and_the_answer_holds_for_the_next_attempt() {
     let said = house.brain(&["run", "p.yml", "--yes-to", "review"]);
     assert_eq!(said.code, 0, "{}{}", said.out, said.err);
     assert!(
-        house.brain(&["log"]).out.contains("phase_allowed"),
+        house.brain(&["log"]).out.contains("phase allowed"),
         "the yes is recorded"
     );
 }
@@ -183,7 +183,7 @@ fn a_partial_result_asks_with_the_plans_text_and_a_yes_beforehand_is_taken() {
 
 #[test]
 fn a_kernel_scope_asks_first_and_gives_the_right_and_new_kernel_files_ask_after() {
-    let house = House::new();
+    let house = House::with("zones:\n  kernel: [agents/]");
     house.plan("  - {id: 1, type: brain-write, scope: agents/, run: 'mkdir agents; BRAIN preflight check @me agents/new.md && echo > agents/new.md'}\n");
     let run = house.start(&["run", "p.yml"]);
     let shown = house.settle("zone", "continue");

@@ -11,7 +11,7 @@ use brain::human::{Demo, MacKey};
 use serde_json::Value;
 
 /// Longer than anything here takes on a machine in distress.
-const PATIENCE: Duration = Duration::from_secs(90);
+const PATIENCE: Duration = Duration::from_secs(60);
 
 pub struct House {
     _folder: tempfile::TempDir,
@@ -112,7 +112,7 @@ impl House {
 
     pub fn filled(&self, text: &str) -> String {
         text.replace("TOP", &self.top.display().to_string())
-            .replace("BRAIN", env!("CARGO_BIN_EXE_brain"))
+            .replace("BRAIN ", &format!("{} ", program()))
     }
 
     /// A program that knows nothing of who started the tests.
@@ -130,7 +130,7 @@ impl House {
     }
 
     pub fn program(&self, args: &[&str]) -> Command {
-        let mut command = self.command(env!("CARGO_BIN_EXE_brain"));
+        let mut command = self.command(&program());
         command.args(args);
         command
     }
@@ -179,6 +179,19 @@ impl House {
         said.out.trim_end().to_owned()
     }
 
+    /// What the programs that run beside the test have said, and what the journal says.
+    fn all_said(&self) -> String {
+        let files = fs::read_dir(&self.top)
+            .unwrap()
+            .flatten()
+            .map(|entry| entry.path());
+        let said = files.filter(|path| path.extension().is_some_and(|end| end == "err"));
+        let said: String = said
+            .map(|path| fs::read_to_string(path).unwrap_or_default())
+            .collect();
+        said + &self.brain(&["status"]).out + &self.brain(&["log"]).out
+    }
+
     /// Waits until something is so.
     pub fn until<T>(&self, what: &str, mut look: impl FnMut() -> Option<T>) -> T {
         let began = Instant::now();
@@ -189,7 +202,7 @@ impl House {
             assert!(
                 began.elapsed() < PATIENCE,
                 "waited in vain until {what}\n{}",
-                self.brain(&["status"]).out
+                self.all_said()
             );
             thread::sleep(Duration::from_millis(30));
         }
@@ -215,7 +228,8 @@ impl House {
     /// Waits for a gate of this kind and answers it.
     pub fn settle(&self, kind: &str, choice: &str) -> String {
         let (gate, found) = self.gate();
-        assert_eq!(found, kind, "{}", self.brain(&["gate", "show", &gate]).out);
+        let told = || self.brain(&["gate", "show", &gate]).out + &self.brain(&["log"]).out;
+        assert_eq!(found, kind, "{}", told());
         let shown = self.brain(&["gate", "show", &gate]).out;
         self.answer(&gate, choice);
         shown
@@ -319,6 +333,11 @@ impl Drop for House {
             }
         }
     }
+}
+
+/// The program under test; `BRAIN_TEST_PROGRAM` names another, for a long test beside which one builds on.
+fn program() -> String {
+    std::env::var("BRAIN_TEST_PROGRAM").unwrap_or_else(|_| env!("CARGO_BIN_EXE_brain").to_owned())
 }
 
 /// The processes that have a folder in their environment.

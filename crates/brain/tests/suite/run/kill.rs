@@ -1,11 +1,14 @@
 //! The hypervisor is killed between every two of its steps; `brain run --resume` comes to the same end.
 
 use std::collections::BTreeMap;
-use std::time::{Duration, Instant};
+use std::time::Duration;
+#[cfg(feature = "testkit")]
+use std::time::Instant;
 
 use super::house::{House, Said, processes};
 
 /// How many kills one test makes at most, and over how long; `BRAIN_TEST_KILLS` asks for more.
+#[cfg(feature = "testkit")]
 fn patience() -> (u64, Duration) {
     let asked = std::env::var("BRAIN_TEST_KILLS")
         .ok()
@@ -16,8 +19,7 @@ fn patience() -> (u64, Duration) {
 }
 
 /// Two phases side by side, one that fails at first and is retried, one that a human lets go on.
-const PLAN: &str = "\
-  - {id: a, type: code, scope: a/, needs: [], tests: sh tests/green.sh, run: 'echo $BRAIN_ATTEMPT a >> TOP/started; mkdir -p a; sleep 0.3; echo a > a/f'}
+const PLAN: &str = "  - {id: a, type: code, scope: a/, needs: [], tests: sh tests/green.sh, run: 'echo $BRAIN_ATTEMPT a >> TOP/started; mkdir -p a; sleep 0.3; echo a > a/f'}
   - {id: b, type: deploy, scope: b/, needs: [], retries: 1, run: 'echo $BRAIN_ATTEMPT b >> TOP/started; mkdir -p b; echo b > b/f; test -e TOP/again || { echo > TOP/again; exit 3; }'}
   - {id: c, type: deploy, scope: c/, needs: [a, b], gate: human, run: 'echo $BRAIN_ATTEMPT c >> TOP/started; mkdir -p c; cat a/f b/f > c/f'}
 ";
@@ -178,8 +180,8 @@ fn a_run_that_is_killed_again_and_again_at_odd_moments_comes_to_the_same_end() {
         run.kill();
         kills += 1;
         let gates = house.json(&["gate", "list"]);
-        if let Some(gate) = gates["gates"][0]["gate"].as_str() {
-            house.answer(gate, "continue");
+        if gates["gates"][0].is_object() {
+            house.settle("phase", "continue");
         }
         let begun = house.brain(&["run", "status", "--json"]).out.contains("\"run\":");
         run = if begun {
