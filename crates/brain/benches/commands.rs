@@ -49,9 +49,10 @@ fn main() {
     let names = words
         .iter()
         .filter(|word| !word.starts_with("--") && word.parse::<usize>().is_err());
+    let home = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).expect("a folder");
     let bench = Bench {
-        home: tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).expect("a folder"),
-        helpers: helpers(),
+        programs: programs(home.path()),
+        home,
         names: names.cloned().collect(),
         rounds,
     };
@@ -68,8 +69,9 @@ fn main() {
     bench.close();
 }
 
-/// Builds the programs that are measured against, with the profile of this one.
-fn helpers() -> PathBuf {
+/// Builds the programs that are measured against, with the profile of this one, and copies all of them as an
+/// installation does: the kernel keeps a file that was written in one go in larger pieces than a linker's.
+fn programs(home: &Path) -> PathBuf {
     let this = std::env::current_exe().expect("this program");
     let target = this.ancestors().nth(2).expect("the folder of the profile");
     let profile = target.file_name().and_then(OsStr::to_str).expect("its name");
@@ -82,7 +84,17 @@ fn helpers() -> PathBuf {
         built.expect("cargo").success(),
         "the programs to compare with were not built"
     );
-    target.join("examples")
+    let programs = home.join("bin");
+    fs::create_dir(&programs).expect("a folder");
+    let examples = target.join("examples");
+    for from in [
+        &examples.join("empty"),
+        &examples.join("bare_insert"),
+        Path::new(env!("CARGO_BIN_EXE_brain")),
+    ] {
+        fs::copy(from, programs.join(from.file_name().unwrap_or_default())).expect("a copy");
+    }
+    programs
 }
 
 fn machine() -> String {
@@ -96,7 +108,7 @@ fn machine() -> String {
 
 struct Bench {
     home: tempfile::TempDir,
-    helpers: PathBuf,
+    programs: PathBuf,
     names: Vec<String>,
     rounds: Option<usize>,
 }
@@ -176,18 +188,20 @@ impl Bench {
     }
 
     fn empty(&self) -> Act<'_> {
-        Box::new(|| timed(&mut Command::new(self.helpers.join("empty"))))
+        Box::new(|| timed(&mut Command::new(self.programs.join("empty"))))
     }
 
     fn insert(&self) -> Duration {
-        timed(Command::new(self.helpers.join("bare_insert")).arg(self.home.path().join("bare.db")))
+        timed(Command::new(self.programs.join("bare_insert")).arg(self.home.path().join("bare.db")))
     }
 
     /// Makes a brain over a repository with one session.
     fn brain(&self, name: &str) -> Brain {
         let root = self.home.path().join(name);
         repository(&root);
+        let program = self.programs.join("brain");
         let brain = Brain {
+            program,
             root,
             count: Cell::new(0),
         };
@@ -337,13 +351,14 @@ impl Bench {
 
 /// A brain on the disk.
 struct Brain {
+    program: PathBuf,
     root: PathBuf,
     count: Cell<usize>,
 }
 
 impl Brain {
     fn command(&self) -> Command {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_brain"));
+        let mut command = Command::new(&self.program);
         clean(&mut command, &self.root);
         command
     }
