@@ -12,7 +12,11 @@ use protocol::facts::time::rfc3339;
 use protocol::refusal::Refusal;
 use protocol::rules::preflight::Unplaced;
 use protocol::world::{Pick, World};
+use rustix::io::retry_on_intr;
+use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process, waitid};
 use serde_json::json;
+use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM};
+use signal_hook::iterator::Signals;
 
 use crate::cli::Lock;
 use crate::commands::span_in_minutes;
@@ -35,8 +39,20 @@ fn carry_out(cx: &mut Context, verb: &Lock) -> Result<u8, Failure> {
         Lock::Acquire { path, id, ttl } => {
             let ttl = span_in_minutes(ttl, "--ttl")?;
             let holder = holder(cx, id)?;
-            let path = logical(cx, path)?;
-            let entries = acquire(cx, &holder, vec![path], ttl)?;
+            let typed = path;
+            let path = logical(cx, typed)?;
+            let entries = match acquire(cx, &holder, vec![path.clone()], ttl) {
+                Err(failure @ Failure::LockRefused(_)) => {
+                    if is_typed_otherwise(cx, typed, &path) {
+                        cx.out.note(format!(
+                            "note: {} here is {path} of the brain: one file has one lock, whatever it is called and in every worktree",
+                            typed.display()
+                        ));
+                    }
+                    return Err(failure);
+                }
+                taken => taken?,
+            };
             let (world, now) = cx.look(&vec![Pick::AllLocks])?;
             for entry in &entries {
                 match &entry.event {
@@ -159,6 +175,15 @@ fn logical(cx: &Context, path: &std::path::Path) -> Result<LogicalPath, Failure>
     })
 }
 
+/// Whether a path was typed as something else than the place that it names: through a link or in a linked worktree.
+fn is_typed_otherwise(cx: &Context, typed: &std::path::Path, path: &LogicalPath) -> bool {
+    let whole = |at: PathBuf| {
+        let parent = at.parent().and_then(|parent| parent.canonicalize().ok());
+        parent.zip(at.file_name().map(std::ffi::OsStr::to_owned))
+    };
+    whole(cx.cwd.join(typed)) != whole(cx.root.dir().join(path.as_str()))
+}
+
 /// The exit codes of locks: 1 someone else holds it, 2 whatever else refuses.
 fn as_lock(failure: Failure) -> Failure {
     match failure {
@@ -189,15 +214,34 @@ fn acquire(
 }
 
 /// Runs a command; who holds locks for it gives a sign of life long before they end.
+///
+/// What is meant to end this process ends the command instead, so that the locks are given back. A terminal's
+/// interrupt reaches the command by itself.
 fn while_held(
     cx: &mut Context,
     holder: &Holder,
     paths: &[LogicalPath],
     command: &mut std::process::Command,
 ) -> std::io::Result<std::process::ExitStatus> {
+    let mut signals = Signals::new([SIGINT, SIGQUIT, SIGTERM, SIGHUP])?;
+    let deaf = signals.handle();
     let mut child = command.spawn()?;
+    let pid = Pid::from_child(&child);
+    let passing = std::thread::spawn(move || {
+        for signal in signals.forever() {
+            if signal == SIGTERM || signal == SIGHUP {
+                // It may have ended already.
+                let _ = kill_process(pid, Signal::TERM);
+            }
+        }
+    });
     let (ended, end) = std::sync::mpsc::channel();
     let waiter = std::thread::spawn(move || {
+        // Its number stays its own until the wait below, which comes when no signal is passed on any more.
+        let only_look = WaitIdOptions::EXITED | WaitIdOptions::NOWAIT;
+        let _ = retry_on_intr(|| waitid(WaitId::Pid(pid), only_look));
+        deaf.close();
+        let _ = passing.join();
         let status = child.wait();
         // Nobody listens any more only when this process ends.
         let _ = ended.send(());

@@ -641,3 +641,21 @@ fn whatever_is_typed_ends_with_a_code_of_the_table() {
         "only these codes were met: {met:?}"
     );
 }
+
+#[test]
+fn what_ends_a_lock_run_ends_its_command_and_gives_the_lock_back() {
+    let stage = Stage::brain();
+    for (script, code) in [
+        ("kill -TERM $PPID; exec sleep 60", 143),
+        ("kill -HUP $PPID; exec sleep 60", 143),
+        ("kill -INT $PPID; kill -QUIT $PPID; sleep 0.1; exit 3", 3),
+    ] {
+        let ran = stage.run(&["lock", "run", "ana", "docs/x", "--", "sh", "-c", script]);
+        assert_eq!(ran.code, code, "{script}: {}", ran.err);
+        assert_eq!(
+            stage.run(&["lock", "check", "docs/x"]).code,
+            0,
+            "{script}: it is free again"
+        );
+    }
+}
