@@ -20,7 +20,8 @@ fn main() {
     }
     let number = |name: &str, otherwise: usize| {
         let at = words.iter().position(|word| word == name);
-        at.and_then(|at| words.get(at + 1)?.parse().ok()).unwrap_or(otherwise)
+        at.and_then(|at| words.get(at + 1)?.parse().ok())
+            .unwrap_or(otherwise)
     };
     let mut ratios = Vec::new();
     for round in 0..number("--rounds", 3) {
@@ -144,7 +145,11 @@ git merge -q theme
 "#
     );
     let began = Instant::now();
-    let status = place.command("sh").args(["-c", &text]).stderr(Stdio::null()).status();
+    let status = place
+        .command("sh")
+        .args(["-c", &text])
+        .stderr(Stdio::null())
+        .status();
     let took = began.elapsed();
     assert!(status.expect("sh").success());
     place.holds("main", SATELLITES);
@@ -176,7 +181,12 @@ fn satellites() -> Duration {
 fn many(phases: usize) {
     let place = Place::new();
     place.brain(&["init"]);
-    plan(&place.repo.join("p.yml"), phases, "date +%s%N >> ../../../../times", "");
+    plan(
+        &place.repo.join("p.yml"),
+        phases,
+        "date +%s%N >> ../../../../times",
+        "",
+    );
     let began = Instant::now();
     place.brain(&["run", "p.yml", "--jobs", "1"]);
     let took = began.elapsed();
