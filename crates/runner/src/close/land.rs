@@ -1,5 +1,9 @@
 //! Step 4, the landing: into the theme branch and to the upstream, never by force (R11).
 
+use std::fs::{self, File, TryLockError};
+use std::thread;
+use std::time::Duration;
+
 use git::{Kind, Landing, Message, Oid, Way};
 use protocol::command::Command;
 use protocol::facts::claim::{self, Outcome, Tier};
@@ -11,6 +15,11 @@ use super::step::{Step, Stop};
 
 /// How often a branch that keeps moving is tried.
 const ROUNDS: usize = 3;
+
+/// How long to sleep between two looks whether it is one's turn.
+const TURN: Duration = Duration::from_millis(10);
+/// After how many looks a sign of life is given: every five seconds.
+const SIGN_OF_LIFE: u32 = 500;
 
 /// The subject of the gate about an upstream whose history was rewritten.
 const UPSTREAM: &str = "upstream";
@@ -53,6 +62,7 @@ impl Step<'_, '_> {
             text: format!("merge {} into {theme}", self.claim.id),
             trailers: vec![(git::SESSION_TRAILER.to_owned(), self.claim.id.to_string())],
         };
+        let _turn = self.take_turn(part, theme)?;
         for _ in 0..ROUNDS {
             let plan = match part.door.plan_merge(head, theme, &message, &self.signature()?) {
                 Ok(plan) => plan,
@@ -68,6 +78,39 @@ impl Step<'_, '_> {
             }
         }
         Ok(Some("it kept moving".to_owned()))
+    }
+
+    /// Waits for the turn to move a branch: closes that end at the same moment would outrun each other until
+    /// their rounds are spent. The turn ends with the file, or with the process.
+    fn take_turn(&mut self, part: &Part, branch: &str) -> Result<File, Stop> {
+        let doing = Stop::io("waiting for the turn to land");
+        let folder = self.door.state.join("turns");
+        fs::create_dir_all(&folder).map_err(&doing)?;
+        let mut named = blake3::Hasher::new();
+        named
+            .update(part.checkout.repo.as_bytes())
+            .update(b"\n")
+            .update(branch.as_bytes());
+        let path = folder.join(&named.finalize().to_hex()[..16]);
+        let file = File::options()
+            .create(true)
+            .append(true)
+            .open(path)
+            .map_err(&doing)?;
+        let mut waited = 0;
+        loop {
+            match file.try_lock() {
+                Ok(()) => return Ok(file),
+                Err(TryLockError::WouldBlock) => {}
+                Err(TryLockError::Error(error)) => return Err(doing(error)),
+            }
+            // The tests of another's merge may take long.
+            if waited % SIGN_OF_LIFE == 0 {
+                self.stay_alive()?;
+            }
+            waited += 1;
+            thread::sleep(TURN);
+        }
     }
 
     /// Whether a move that was written down has been made; finishes the files of the branch's checkout.

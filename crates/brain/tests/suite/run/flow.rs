@@ -205,3 +205,26 @@ fn a_worktree_is_made_fit_to_work_in_and_no_secret_gets_in() {
     assert_eq!(ran.code, 11, "{}{}", ran.out, ran.err);
     assert!(ran.err.contains("zone secret"), "{}", ran.err);
 }
+
+#[test]
+fn satellites_that_end_at_the_same_moment_all_land() {
+    let house = House::new();
+    let meet = |id: u32| {
+        format!(
+            "  - {{id: {id}, type: deploy, scope: out/{id}/, needs: [], \
+             run: 'mkdir -p out/{id}; echo > out/{id}/f; echo >> TOP/ready; until test $(wc -l < TOP/ready) -ge 16; do sleep 0.05; done'}}\n"
+        )
+    };
+    let phases: String = (0..16).map(meet).collect();
+    house.plan(&phases);
+    let ran = house.brain(&["run", "p.yml", "--jobs", "16", "--no-wait"]);
+    assert_eq!(ran.code, 0, "{}{}", ran.out, ran.err);
+    assert_eq!(
+        house
+            .git(&["ls-tree", "-r", "--name-only", "main", "out/"])
+            .lines()
+            .count(),
+        16
+    );
+    assert_eq!(house.worktrees(), 0);
+}
