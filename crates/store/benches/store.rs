@@ -410,9 +410,17 @@ fn three_seconds(mut one: impl FnMut(u64)) {
 
 fn child_claims(path: &Path, name: &str) {
     let mut store = open(path);
+    let (caller, policy) = (caller(), store::conformance::policy());
+    let request = store::Request {
+        caller: &caller,
+        policy: &policy,
+        key: None,
+    };
     three_seconds(|n| {
-        let entry = format!("{name}/{n}/");
-        let outcome = open_claim(&mut store, &caller(), &format!("{name}-{n}"), &[&entry], None).unwrap();
+        let scope = store::conformance::scope(&[&format!("{name}/{n}/")]);
+        let ask = store::conformance::opening(&format!("{name}-{n}"), scope, Span::from_ms(3_600_000));
+        let outcome =
+            store::submit(&mut store, request, &protocol::command::Command::OpenClaim(ask)).unwrap();
         assert!(matches!(outcome, Outcome::Committed(_)));
     });
 }

@@ -1,6 +1,6 @@
 //! Opening the file: what SQLite must be told, and where it may not lie.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::time::{Duration, Instant as Stopwatch};
 
 use rusqlite::config::DbConfig;
@@ -15,12 +15,6 @@ const PAUSE: Duration = Duration::from_micros(700);
 /// How many statements stay prepared: all that there are.
 const STATEMENTS: usize = 128;
 
-/// For how long a checkpoint waits for those who look.
-const CHECKPOINT_MOST: Duration = Duration::from_millis(50);
-
-/// The write-ahead log is folded back above this many bytes: 100 frames of 4 KiB (R24).
-const LOG_MOST: u64 = 100 * 4120;
-
 /// Opens a connection and tells SQLite how to behave.
 pub fn open(path: &Path, create: bool, deadline: Duration) -> Result<Connection, Fault> {
     let mut flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
@@ -30,6 +24,10 @@ pub fn open(path: &Path, create: bool, deadline: Duration) -> Result<Connection,
     set_busy_handler(&mut connection, deadline).map_err(fault)?;
     connection
         .set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true)
+        .map_err(fault)?;
+    // A statement stays as it was prepared, whatever is bound to it: else some are prepared anew each time.
+    connection
+        .set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true)
         .map_err(fault)?;
     connection.set_prepared_statement_cache_capacity(STATEMENTS);
     let mode: String = if create {
@@ -61,51 +59,20 @@ pub fn set_busy_handler(connection: &mut Connection, deadline: Duration) -> rusq
         if began.elapsed() >= deadline {
             return false;
         }
-        pause();
+        std::thread::sleep(PAUSE + jitter());
         true
     }))
 }
 
-/// Pauses between two tries; jitter from the low bits of the clock keeps waiters out of step.
-pub fn pause() {
+/// Up to half a millisecond from the low bits of the clock: it keeps waiters out of step.
+pub fn jitter() -> Duration {
     let now = rustix::time::clock_gettime(rustix::time::ClockId::Monotonic);
-    std::thread::sleep(PAUSE + Duration::from_micros(now.tv_nsec as u64 % 500));
+    Duration::from_micros(now.tv_nsec as u64 % 500)
 }
 
 /// Waits for nobody from now on.
 pub fn clear_busy_handler(connection: &mut Connection) -> rusqlite::Result<()> {
     connection.busy_handler(None::<fn(i32) -> bool>)
-}
-
-/// The size of the write-ahead log beyond which it is folded back: at first, and once it was.
-pub fn log_most() -> u64 {
-    LOG_MOST
-}
-
-/// Folds the write-ahead log back when it has grown beyond `most`: TRUNCATE, since a new process starts PASSIVE
-/// anew (R24). It waits a little for those who look; meanwhile they find all they need outside the log. Says
-/// when to try next: somebody who looks for long must not make every writer wait.
-pub fn keep_log_short(connection: &mut Connection, path: &Path, deadline: Duration, most: u64) -> u64 {
-    let log = PathBuf::from(format!("{}-wal", path.display()));
-    let size = std::fs::metadata(log).map_or(0, |log| log.len());
-    if size <= most {
-        return if size < LOG_MOST { LOG_MOST } else { most };
-    }
-    // A failure costs nothing: the log stays as it is.
-    let _ = set_busy_handler(connection, CHECKPOINT_MOST);
-    let busy = fold_log(connection);
-    let _ = set_busy_handler(connection, deadline);
-    if busy == Ok(false) {
-        LOG_MOST
-    } else {
-        size + LOG_MOST
-    }
-}
-
-/// Folds the write-ahead log back; says whether somebody was in the way. Whoever opens a store alone reads all
-/// of its log.
-pub fn fold_log(connection: &Connection) -> rusqlite::Result<bool> {
-    connection.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |row| row.get(0))
 }
 
 /// The device and number of the file, to notice its replacement without opening it (R25, R29).

@@ -1,6 +1,8 @@
 //! The embedded store: SQLite in write-ahead mode, opened by every command and by nothing else (R20–R32).
 
 mod connect;
+mod durable;
+mod log;
 mod rebuild;
 mod schema;
 mod source;
@@ -22,6 +24,7 @@ use crate::clock::Clock;
 use crate::load;
 pub use rebuild::Rebuilt;
 
+use log::Log;
 use turn::Turn;
 
 use crate::{Decide, Fault, Only, Outcome, Store, Sync};
@@ -56,10 +59,12 @@ pub struct Sqlite {
     path: PathBuf,
     file: (u64, u64),
     options: SqliteOptions,
-    level: Option<Sync>,
+    /// Whether the connection was told how to write; whoever only looks has no use for it.
+    writes: bool,
     turn: Option<Turn>,
-    /// The size of the write-ahead log beyond which it is folded back.
-    log_most: u64,
+    log: Log,
+    /// How often the log was made durable.
+    synced: u64,
 }
 
 impl Sqlite {
@@ -74,7 +79,7 @@ impl Sqlite {
         let connection = connect::open(path, true, options.deadline)?;
         schema::migrate(&connection, path, options.deadline)?;
         // A failure costs nothing: the log stays as it is.
-        let _ = connect::fold_log(&connection);
+        let _ = log::truncate(&connection);
         let file = connect::identity(path)?;
         Ok(Sqlite::over(connection, path, file, options))
     }
@@ -95,13 +100,10 @@ impl Sqlite {
         Ok(it)
     }
 
-    /// What `PRAGMA synchronous` says now: 1 is NORMAL, 2 is FULL.
+    /// How often this store waited until all that it had committed was on the disk.
     #[cfg(feature = "conformance")]
-    pub fn level(&self) -> i64 {
-        let said = self
-            .connection
-            .query_row("PRAGMA synchronous", [], |row| row.get(0));
-        said.unwrap_or(-1)
+    pub fn synced(&self) -> u64 {
+        self.synced
     }
 
     fn over(connection: Connection, path: &Path, file: (u64, u64), options: SqliteOptions) -> Sqlite {
@@ -110,9 +112,10 @@ impl Sqlite {
             path: path.to_owned(),
             file,
             options,
-            level: None,
+            writes: false,
             turn: None,
-            log_most: connect::log_most(),
+            log: Log::default(),
+            synced: 0,
         }
     }
 
@@ -124,18 +127,32 @@ impl Sqlite {
     /// As [`Store::transact`].
     pub fn raise_epoch(&mut self) -> Result<Fence, Fault> {
         self.same_file()?;
-        let begun = self.begin_writing(Sync::Full, self.options.deadline);
+        let begun = self.begin_writing(self.options.deadline);
         let raised = begun.and_then(|()| self.read_base()).and_then(|read| {
             let fence = read.base.1.next_epoch();
             let fault = self.fault("raising the epoch");
             self.connection
                 .execute("UPDATE state SET fence = ?1", [fence.0 as i64])
                 .map_err(&fault)?;
-            self.connection.execute_batch("COMMIT").map_err(&fault)?;
+            self.run("COMMIT").map_err(&fault)?;
             Ok(fence)
         });
         self.end_writing();
-        raised
+        let fence = raised?;
+        self.make_durable()?;
+        Ok(fence)
+    }
+
+    /// Waits until all that was committed is on the disk, with the turn to write given back.
+    fn make_durable(&mut self) -> Result<(), Fault> {
+        durable::sync_log(&self.connection).map_err(self.fault("waiting for the disk"))?;
+        self.synced += 1;
+        Ok(())
+    }
+
+    /// Carries out a statement without an answer, which stays prepared.
+    fn run(&self, sql: &str) -> rusqlite::Result<()> {
+        self.connection.prepare_cached(sql)?.execute([]).map(drop)
     }
 
     /// Refuses to go on when the file under our feet was replaced or removed (R29).
@@ -202,7 +219,7 @@ impl Sqlite {
     fn roll_back(&self) {
         if !self.connection.is_autocommit() {
             // Nothing is lost by a failure here: the connection's end rolls back too.
-            let _ = self.connection.execute_batch("ROLLBACK");
+            let _ = self.run("ROLLBACK");
         }
     }
 
@@ -242,13 +259,8 @@ impl Sqlite {
         Ok((Outcome::Committed(entries), wrote))
     }
 
-    fn keep_log_short(&mut self) {
-        let deadline = self.options.deadline;
-        self.log_most = connect::keep_log_short(&mut self.connection, &self.path, deadline, self.log_most);
-    }
-
     /// Takes the turn to write and begins; [`Sqlite::end_writing`] must follow, whatever this says.
-    fn begin_writing(&mut self, sync: Sync, at_most: Duration) -> Result<(), Fault> {
+    fn begin_writing(&mut self, at_most: Duration) -> Result<(), Fault> {
         let turn = self.turn.get_or_insert_with(|| Turn::of(&self.path));
         if !turn.take(at_most) {
             return Err(Fault::Busy {
@@ -256,18 +268,15 @@ impl Sqlite {
                 waited_ms: u64::try_from(at_most.as_millis()).unwrap_or(u64::MAX),
             });
         }
-        if self.level != Some(sync) {
-            // Whoever only looks has no use for either; the log is folded back by [`connect::keep_log_short`].
-            let level = match sync {
-                Sync::Full => "PRAGMA wal_autocheckpoint = 0; PRAGMA synchronous = FULL",
-                Sync::Relaxed => "PRAGMA wal_autocheckpoint = 0; PRAGMA synchronous = NORMAL",
-            };
-            let set = self.connection.execute_batch(level);
-            set.map_err(self.fault("choosing how durable an answer is"))?;
-            self.level = Some(sync);
+        if !self.writes {
+            // What must be on the disk before it is answered is synced once the turn was given back; the log is
+            // folded back by [`Log::keep_short`].
+            let how = "PRAGMA wal_autocheckpoint = 0; PRAGMA synchronous = NORMAL";
+            let told = self.connection.execute_batch(how);
+            told.map_err(self.fault("choosing how durable an answer is"))?;
+            self.writes = true;
         }
-        self.connection
-            .execute_batch("BEGIN IMMEDIATE")
+        self.run("BEGIN IMMEDIATE")
             .map_err(self.fault("waiting for its turn to write"))
     }
 }
@@ -284,26 +293,29 @@ impl Store for Sqlite {
     fn transact(&mut self, picks: &Footprint, sync: Sync, decide: Decide<'_>) -> Result<Outcome, Fault> {
         self.same_file()?;
         let turn = || -> Result<Outcome, Fault> {
-            self.begin_writing(sync, self.options.deadline)?;
+            self.begin_writing(self.options.deadline)?;
             let (outcome, wrote) = self.transact_once(picks, decide)?;
             if wrote {
-                let committed = self.connection.execute_batch("COMMIT");
-                committed.map_err(self.fault("committing"))?;
-                self.keep_log_short();
+                self.run("COMMIT").map_err(self.fault("committing"))?;
+                self.log
+                    .keep_short(&mut self.connection, &self.path, self.options.deadline);
             }
             Ok(outcome)
         };
         // A bug in a rule must not leave the turn to write taken in a process that lives on.
         let answer = catch_unwind(AssertUnwindSafe(turn));
         self.end_writing();
-        answer.unwrap_or_else(|bug| resume_unwind(bug))
+        let outcome = answer.unwrap_or_else(|bug| resume_unwind(bug))?;
+        // An answer that is repeated may be that of a process which died before its sync.
+        if sync == Sync::Full && !matches!(outcome, Outcome::Refused(_)) {
+            self.make_durable()?;
+        }
+        Ok(outcome)
     }
 
     fn look(&mut self, picks: &Footprint) -> Result<(World, Instant), Fault> {
         self.same_file()?;
-        self.connection
-            .execute_batch("BEGIN")
-            .map_err(self.fault("beginning to read"))?;
+        self.run("BEGIN").map_err(self.fault("beginning to read"))?;
         let looked = self
             .read_base()
             .and_then(|read| Ok((load::load(self, read.base, picks, read.now)?, read.now)));
@@ -377,7 +389,7 @@ impl Store for Sqlite {
         let none = || leases.iter().map(|_| false).collect();
         // A renewal waits for nobody: what is lost by it is a little of a lease.
         connect::clear_busy_handler(&mut self.connection).map_err(&renewing)?;
-        let begun = self.begin_writing(Sync::Relaxed, Duration::ZERO);
+        let begun = self.begin_writing(Duration::ZERO);
         let touched = begun.and_then(|()| self.push(leases, until));
         self.end_writing();
         connect::set_busy_handler(&mut self.connection, self.options.deadline).map_err(&renewing)?;
@@ -406,10 +418,9 @@ impl Sqlite {
             }
             answers.push(pushed.is_some());
         }
-        self.connection
-            .execute_batch("COMMIT")
-            .map_err(self.fault("renewing"))?;
-        self.keep_log_short();
+        self.run("COMMIT").map_err(self.fault("renewing"))?;
+        self.log
+            .keep_short(&mut self.connection, &self.path, self.options.deadline);
         Ok(answers)
     }
 }

@@ -36,10 +36,11 @@ impl Sqlite {
         let mut it = Sqlite::over(connection, path, file, options);
         it.same_file()?;
         // With the turn to write in hand nothing is added between the reading and the writing.
-        let begun = it.begin_writing(crate::Sync::Full, it.options.deadline);
+        let begun = it.begin_writing(it.options.deadline);
         let rebuilt = begun.and_then(|()| it.rebuild_inside(wall));
         it.end_writing();
         let rebuilt = rebuilt?;
+        it.make_durable()?;
         // What the damaged tables lay in is given back. Losing this does no harm.
         let _ = it.connection.execute_batch("VACUUM");
         Ok(rebuilt)

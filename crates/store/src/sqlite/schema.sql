@@ -22,17 +22,15 @@ CREATE TABLE claim (
     id TEXT PRIMARY KEY,
     live INTEGER NOT NULL,
     human INTEGER NOT NULL,
-    parent TEXT,
-    token TEXT NOT NULL,
-    host_session TEXT,
     process TEXT,
     work TEXT NOT NULL,
     data TEXT NOT NULL
 ) STRICT;
-CREATE INDEX claim_parent ON claim (parent) WHERE parent IS NOT NULL;
-CREATE INDEX claim_token ON claim (token);
-CREATE INDEX claim_host ON claim (host_session) WHERE live AND host_session IS NOT NULL;
 CREATE INDEX claim_process ON claim (process, live, human, id) WHERE process IS NOT NULL;
+
+-- By what else a claim is found: its token, its parent, its host's session. One tree for all of them, since every
+-- command reads the whole schema, and every tree that a claim stands in is one more page to write.
+CREATE TABLE mark (mark TEXT NOT NULL, claim TEXT NOT NULL, PRIMARY KEY (mark, claim)) STRICT, WITHOUT ROWID;
 
 -- The entries of live claims and of uncleared work, by their literal components with case folded.
 CREATE TABLE entry (
@@ -43,28 +41,36 @@ CREATE TABLE entry (
     PRIMARY KEY (prefix, work, owner, entry)
 ) STRICT, WITHOUT ROWID;
 
-CREATE TABLE lock (path TEXT PRIMARY KEY, holder TEXT NOT NULL, data TEXT NOT NULL) STRICT;
+CREATE TABLE lock (path TEXT PRIMARY KEY, holder TEXT NOT NULL, data TEXT NOT NULL) STRICT, WITHOUT ROWID;
 CREATE INDEX lock_holder ON lock (holder);
 
+-- What a gate is about is the id of a claim or of a run.
 CREATE TABLE gate (
     id TEXT PRIMARY KEY,
-    claim TEXT,
-    run TEXT,
+    about TEXT NOT NULL,
     pending INTEGER NOT NULL,
     deferred INTEGER NOT NULL,
     data TEXT NOT NULL
-) STRICT;
-CREATE INDEX gate_claim ON gate (claim) WHERE claim IS NOT NULL;
-CREATE INDEX gate_run ON gate (run) WHERE run IS NOT NULL;
-CREATE INDEX gate_pending ON gate (id) WHERE pending;
-CREATE INDEX gate_deferred ON gate (id) WHERE deferred;
+) STRICT, WITHOUT ROWID;
+CREATE INDEX gate_about ON gate (about);
+CREATE INDEX gate_open ON gate (id) WHERE pending OR deferred;
 
-CREATE TABLE signal (id TEXT PRIMARY KEY, addressee TEXT NOT NULL, open INTEGER NOT NULL, data TEXT NOT NULL) STRICT;
+CREATE TABLE signal (
+    id TEXT PRIMARY KEY,
+    addressee TEXT NOT NULL,
+    open INTEGER NOT NULL,
+    data TEXT NOT NULL
+) STRICT, WITHOUT ROWID;
 CREATE INDEX signal_open ON signal (addressee, id) WHERE open;
 
-CREATE TABLE work (key TEXT PRIMARY KEY, data TEXT NOT NULL) STRICT;
+CREATE TABLE work (key TEXT PRIMARY KEY, data TEXT NOT NULL) STRICT, WITHOUT ROWID;
 
-CREATE TABLE run (id TEXT PRIMARY KEY, plan TEXT NOT NULL, live INTEGER NOT NULL, data TEXT NOT NULL) STRICT;
+CREATE TABLE run (
+    id TEXT PRIMARY KEY,
+    plan TEXT NOT NULL,
+    live INTEGER NOT NULL,
+    data TEXT NOT NULL
+) STRICT, WITHOUT ROWID;
 CREATE INDEX run_plan ON run (plan);
 CREATE INDEX run_live ON run (live) WHERE live;
 
@@ -75,7 +81,7 @@ CREATE TABLE phase (
     busy INTEGER NOT NULL,
     data TEXT NOT NULL,
     PRIMARY KEY (run, id)
-) STRICT;
+) STRICT, WITHOUT ROWID;
 CREATE INDEX phase_busy ON phase (run) WHERE busy;
 
 CREATE TABLE green (key TEXT PRIMARY KEY, total INTEGER NOT NULL) STRICT, WITHOUT ROWID;

@@ -18,7 +18,7 @@ use rusqlite::{OptionalExtension, Row, ToSql, params};
 use serde::de::DeserializeOwned;
 
 use super::Sqlite;
-use super::write::{LEASE, addressee, lease_id, read_lease};
+use super::write::{LEASE, addressee, json, lease_id, of_host_session, of_parent, of_token, read_lease};
 use crate::Fault;
 use crate::load::{self, Claims, Gates, Locks, Phases, Runs, Source, Whole};
 
@@ -129,17 +129,22 @@ impl Sqlite {
     fn owned_by(&self, caller: &Caller) -> Result<BTreeSet<SessId>, Fault> {
         let mut ids = BTreeSet::new();
         if let Some(token) = &caller.token {
-            ids.extend(self.ids_of("SELECT id FROM claim WHERE token = ?1", params![token.0])?);
+            ids.extend(self.ids_of("SELECT claim FROM mark WHERE mark = ?1", params![of_token(token)])?);
         }
         if let Some(session) = &caller.host_session {
-            let sql = "SELECT id FROM claim WHERE live AND host_session = ?1";
-            ids.extend(self.ids_of(sql, params![session])?);
+            let sql = "SELECT claim FROM mark WHERE mark = ?1";
+            ids.extend(self.ids_of(sql, params![of_host_session(session)])?);
         }
+        // An aggregate alone gives a row where there is none; a condition on it would read all that it is over.
+        let sql = "SELECT id FROM claim WHERE process = ?1 AND live = 1 UNION ALL \
+                   SELECT min(id) FROM claim WHERE process = ?1 AND live = 0 AND human = 0";
+        let fault = self.fault(DOING);
         for process in &caller.chain {
-            let process = serde_json::to_string(process).unwrap_or_default();
-            let sql = "SELECT id FROM claim WHERE process = ?1 AND live = 1 UNION ALL SELECT min(id) FROM claim \
-                       WHERE process = ?1 AND live = 0 AND human = 0 HAVING count(*) > 0";
-            ids.extend(self.ids_of(sql, params![process])?);
+            let process = json(process).map_err(&fault)?;
+            let found = self.rows(sql, params![process], |row| row.get::<_, Option<String>>(0))?;
+            for id in found.into_iter().flatten() {
+                ids.insert(self.sess_id(&id)?);
+            }
         }
         Ok(ids)
     }
@@ -206,8 +211,8 @@ impl Source for Sqlite {
     fn claims(&mut self, which: Claims<'_>) -> Result<Vec<SessId>, Fault> {
         match which {
             Claims::ChildrenOf(parent) => self.ids_of(
-                "SELECT id FROM claim WHERE parent = ?1 ORDER BY id",
-                params![parent.as_str()],
+                "SELECT claim FROM mark WHERE mark = ?1 ORDER BY claim",
+                params![of_parent(parent)],
             ),
             Claims::Meeting(scope) => {
                 let owners = self.meeting(scope, false)?;
@@ -275,15 +280,21 @@ impl Source for Sqlite {
     fn gates(&mut self, which: Gates<'_>) -> Result<Vec<Gate>, Fault> {
         match which {
             Gates::Of(id) => self.facts(
-                "SELECT data FROM gate WHERE claim = ?1 ORDER BY id",
+                "SELECT data FROM gate WHERE about = ?1 ORDER BY id",
                 params![id.as_str()],
             ),
             Gates::OfRun(id) => self.facts(
-                "SELECT data FROM gate WHERE run = ?1 ORDER BY id",
+                "SELECT data FROM gate WHERE about = ?1 ORDER BY id",
                 params![id.as_str()],
             ),
-            Gates::Pending => self.facts("SELECT data FROM gate WHERE pending ORDER BY id", &[]),
-            Gates::Deferred => self.facts("SELECT data FROM gate WHERE deferred ORDER BY id", &[]),
+            Gates::Pending => self.facts(
+                "SELECT data FROM gate INDEXED BY gate_open WHERE (pending OR deferred) AND pending ORDER BY id",
+                &[],
+            ),
+            Gates::Deferred => self.facts(
+                "SELECT data FROM gate INDEXED BY gate_open WHERE (pending OR deferred) AND deferred ORDER BY id",
+                &[],
+            ),
         }
     }
 
@@ -297,7 +308,10 @@ impl Source for Sqlite {
                 "SELECT data FROM signal WHERE open AND addressee = ?1 ORDER BY id",
                 params![addressee(to)],
             ),
-            None => self.facts("SELECT data FROM signal WHERE open ORDER BY id", &[]),
+            None => self.facts(
+                "SELECT data FROM signal INDEXED BY signal_open WHERE open ORDER BY id",
+                &[],
+            ),
         }
     }
 
@@ -318,7 +332,10 @@ impl Source for Sqlite {
     fn runs(&mut self, which: Runs<'_>) -> Result<Vec<Run>, Fault> {
         match which {
             Runs::Of(plan) => self.facts("SELECT data FROM run WHERE plan = ?1 ORDER BY id", params![plan]),
-            Runs::Live => self.facts("SELECT data FROM run WHERE live ORDER BY id", &[]),
+            Runs::Live => self.facts(
+                "SELECT data FROM run INDEXED BY run_live WHERE live ORDER BY id",
+                &[],
+            ),
             Runs::All => self.facts("SELECT data FROM run ORDER BY id", &[]),
         }
     }
@@ -330,7 +347,7 @@ impl Source for Sqlite {
                 params![run.as_str(), id],
             ),
             Phases::Busy => self.facts(
-                "SELECT data FROM phase WHERE run = ?1 AND busy ORDER BY position",
+                "SELECT data FROM phase INDEXED BY phase_busy WHERE run = ?1 AND busy ORDER BY position",
                 params![run.as_str()],
             ),
             Phases::All => self.facts(

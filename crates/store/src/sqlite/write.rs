@@ -3,8 +3,10 @@
 use std::collections::BTreeSet;
 
 use protocol::event::Entry;
+use protocol::facts::caller::TokenDigest;
 use protocol::facts::claim::{Claim, Fence};
 use protocol::facts::gate::About;
+use protocol::facts::id::SessId;
 use protocol::facts::run::Standing;
 use protocol::facts::scope::{Entry as ScopeEntry, Scope};
 use protocol::facts::signal::Address;
@@ -19,7 +21,7 @@ use serde::de::DeserializeOwned;
 use crate::load;
 
 /// A value as it is stored.
-fn json<T: Serialize>(value: &T) -> rusqlite::Result<String> {
+pub fn json<T: Serialize>(value: &T) -> rusqlite::Result<String> {
     serde_json::to_string(value).map_err(|error| rusqlite::Error::ToSqlConversionFailure(Box::new(error)))
 }
 
@@ -73,21 +75,14 @@ pub fn facts(connection: &Connection, world: &World) -> rusqlite::Result<()> {
             },
             Fact::Gate(id) => {
                 let Some(gate) = world.gates.get(id) else { continue };
-                let (claim, of_run) = match &gate.about {
-                    About::Claim(claim) => (Some(claim.as_str()), None),
-                    About::Phase(run, _) | About::Run(run) => (None, Some(run.as_str())),
+                let about = match &gate.about {
+                    About::Claim(claim) => claim.as_str(),
+                    About::Phase(run, _) | About::Run(run) => run.as_str(),
                 };
                 run(
-                    "INSERT OR REPLACE INTO gate (id, claim, run, pending, deferred, data) \
-                     VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
-                    params![
-                        id.as_str(),
-                        claim,
-                        of_run,
-                        gate.is_pending(),
-                        gate.deferred,
-                        json(gate)?
-                    ],
+                    "INSERT OR REPLACE INTO gate (id, about, pending, deferred, data) \
+                     VALUES (?1, ?2, ?3, ?4, ?5)",
+                    params![id.as_str(), about, gate.is_pending(), gate.deferred, json(gate)?],
                 )?;
             }
             Fact::Signal(id) => {
@@ -151,31 +146,69 @@ pub fn facts(connection: &Connection, world: &World) -> rusqlite::Result<()> {
 }
 
 fn write_claim(connection: &Connection, claim: &Claim) -> rusqlite::Result<()> {
-    let process = claim.owner.process.as_ref().map(json).transpose()?;
-    let live = !claim.is_terminal();
     let id = claim.id.as_str();
-    let sql = "SELECT data FROM claim WHERE id = ?1 AND live";
-    let old: Option<Claim> = stored(connection, sql, id)?;
+    let old: Option<Claim> = stored(connection, "SELECT data FROM claim WHERE id = ?1", id)?;
+    let live = !claim.is_terminal();
+    let process = claim.owner.process.as_ref().map(json).transpose()?;
     let mut upsert = connection.prepare_cached(
-        "INSERT INTO claim (id, live, human, parent, token, host_session, process, work, data) \
-         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9) ON CONFLICT (id) DO UPDATE SET live = ?2, human = ?3, \
-         parent = ?4, token = ?5, host_session = ?6, process = ?7, work = ?8, data = ?9",
+        "INSERT INTO claim (id, live, human, process, work, data) VALUES (?1, ?2, ?3, ?4, ?5, ?6) \
+         ON CONFLICT (id) DO UPDATE SET live = ?2, human = ?3, process = ?4, work = ?5, data = ?6",
     )?;
-    let parent = claim.parent_satellite.as_ref().map(|id| id.as_str());
-    let token = &claim.token.0;
     upsert.execute(params![
         id,
         live,
         claim.human,
-        parent,
-        token,
-        claim.owner.host_session,
         process,
         claim.work.0,
         json(claim)?
     ])?;
-    let old = old.as_ref().map(|it| &it.scope);
+    write_marks(connection, old.as_ref(), claim)?;
+    let old = old.as_ref().filter(|it| !it.is_terminal()).map(|it| &it.scope);
     write_entries(connection, old, live.then_some(&claim.scope), false, id)
+}
+
+/// Writes by which marks a claim is found, in place of those by which it was.
+fn write_marks(connection: &Connection, old: Option<&Claim>, new: &Claim) -> rusqlite::Result<()> {
+    let (found, wanted) = (old.map(marks).unwrap_or_default(), marks(new));
+    let id = new.id.as_str();
+    for mark in found.difference(&wanted) {
+        connection
+            .prepare_cached("DELETE FROM mark WHERE mark = ?1 AND claim = ?2")?
+            .execute(params![mark, id])?;
+    }
+    for mark in wanted.difference(&found) {
+        connection
+            .prepare_cached("INSERT INTO mark (mark, claim) VALUES (?1, ?2)")?
+            .execute(params![mark, id])?;
+    }
+    Ok(())
+}
+
+/// The marks of a claim. A host's session finds what lives; the other two also what has ended.
+fn marks(claim: &Claim) -> BTreeSet<String> {
+    let session = claim
+        .owner
+        .host_session
+        .as_deref()
+        .filter(|_| !claim.is_terminal());
+    let parent = claim.parent_satellite.as_ref().map(of_parent);
+    let all = [Some(of_token(&claim.token)), parent, session.map(of_host_session)];
+    all.into_iter().flatten().collect()
+}
+
+/// The mark of the children of a claim.
+pub fn of_parent(parent: &SessId) -> String {
+    format!("parent:{parent}")
+}
+
+/// The mark of the claims of a token.
+pub fn of_token(token: &TokenDigest) -> String {
+    format!("token:{}", token.0)
+}
+
+/// The mark of the living claims of a host's session.
+pub fn of_host_session(session: &str) -> String {
+    format!("host:{session}")
 }
 
 /// What stands in a row now.
