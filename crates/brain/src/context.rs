@@ -97,7 +97,7 @@ impl Context {
         let database = root.database().map_err(|error| no_root(&error))?;
         let keys = Keys::of(&root, &config);
         let store = open_store(&database, &keys)?;
-        let caller = Probe::new().near();
+        let caller = Probe::new().unnamed();
         Ok(Context {
             out,
             root,
@@ -115,9 +115,8 @@ impl Context {
     /// may be submitted.
     pub fn look_around(&mut self) {
         self.policy.digest = config::digest(&self.policy);
-        if let Ok(caller) = Probe::new().whole() {
-            self.caller = caller;
-        }
+        let probe = Probe::new();
+        self.caller = probe.whole().unwrap_or_else(|_| probe.near());
     }
 
     /// Decides a command at the door.

@@ -156,9 +156,7 @@ impl Root {
     /// Returns the folder of the git hooks where the repository keeps it below the root, outside `.git`.
     fn hooks(&self) -> Option<LogicalPath> {
         let repository = self.repository()?;
-        let config = fs::read_to_string(repository.common_dir().join("config")).ok()?;
-        let path = hooks_path(&config)?;
-        let real = fs::canonicalize(repository.toplevel()?.join(path)).ok()?;
+        let real = fs::canonicalize(repository.toplevel()?.join(repository.hooks_path()?)).ok()?;
         let below = real.strip_prefix(&self.dir).ok()?.to_str()?;
         LogicalPath::parse(below, self.fold()).ok()
     }
@@ -229,26 +227,6 @@ fn left_mark(place: &Path) -> Option<PathBuf> {
     fs::canonicalize(dir).ok()
 }
 
-/// Finds `core.hooksPath` in a repository's own configuration; the last one counts.
-fn hooks_path(config: &str) -> Option<&str> {
-    let mut in_core = false;
-    let mut found = None;
-    for line in config.lines().map(str::trim) {
-        if let Some(section) = line.strip_prefix('[') {
-            in_core = section
-                .trim_end()
-                .trim_end_matches(']')
-                .eq_ignore_ascii_case("core");
-        } else if in_core
-            && let Some((key, value)) = line.split_once('=')
-            && key.trim().eq_ignore_ascii_case("hookspath")
-        {
-            found = Some(value.trim().trim_matches('"'));
-        }
-    }
-    found
-}
-
 impl fmt::Display for RootError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -291,13 +269,6 @@ fn quoted(path: &Path) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn the_hooks_folder_is_read_from_the_core_section_alone() {
-        let config = "[core]\n\tbare = false\n\thooksPath = .old\n[other]\nhookspath = x\n[Core]\nHOOKSPATH = \".husky\"\n";
-        assert_eq!(hooks_path(config), Some(".husky"));
-        assert_eq!(hooks_path("[core \"x\"]\nhooksPath = y\n"), None);
-    }
 
     #[test]
     fn a_path_in_advice_can_be_pasted() {

@@ -172,6 +172,17 @@ mod tests {
     }
 
     #[test]
+    fn the_last_value_of_a_key_counts_in_its_own_section_alone() {
+        let text = "[core]\n\thooksPath = .old\n[other]\nhookspath = x\n[Core]\nHOOKSPATH = \".husky\"\n\
+                    [core \"x\"]\nhooksPath = y\n";
+        assert_eq!(Config::parse(text).get("core.hookspath"), Some(".husky"));
+        assert_eq!(
+            Config::parse("[core \"x\"]\nhooksPath = y\n").get("core.hookspath"),
+            None
+        );
+    }
+
+    #[test]
     fn a_quoted_value_reads_back_unchanged() {
         let wild = "a \"b\" \\ # ; c\n\td ";
         let config = Config::parse(&format!("[user]\n\tname = {}\n", quote(wild)));

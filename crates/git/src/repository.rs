@@ -20,6 +20,7 @@ pub struct Repository {
     main_checkout: Option<PathBuf>,
     ignore_case: bool,
     reftable: bool,
+    hooks_path: Option<String>,
 }
 
 /// Where a checkout stands.
@@ -146,6 +147,7 @@ impl Repository {
             main_checkout,
             ignore_case: config.flag("core.ignorecase") == Some(true),
             reftable: config.get("extensions.refstorage") == Some("reftable"),
+            hooks_path: config.get("core.hookspath").map(str::to_owned),
             git_dir,
             common_dir,
         })
@@ -186,6 +188,11 @@ impl Repository {
     /// Tells whether `core.ignorecase` is set in the repository's own configuration.
     pub fn ignores_case(&self) -> bool {
         self.ignore_case
+    }
+
+    /// Returns `core.hooksPath` as the repository's own configuration has it.
+    pub fn hooks_path(&self) -> Option<&str> {
+        self.hooks_path.as_deref()
     }
 
     /// Tells whether refs are kept in tables, which only git can read.

@@ -120,6 +120,20 @@ impl Probe {
         if let Some(caller) = testkit::caller(self) {
             return caller;
         }
+        Caller {
+            user: user(),
+            host: process::host(),
+            ..self.unnamed()
+        }
+    }
+
+    /// Tells what [`Probe::near`] does but for the names of user and machine, which only what is written bears:
+    /// enough to look.
+    pub fn unnamed(&self) -> Caller {
+        #[cfg(feature = "testkit")]
+        if let Some(caller) = testkit::caller(self) {
+            return caller;
+        }
         let mark = self.mark();
         let token = self.token();
         let nature = match (&token, &mark) {
@@ -137,8 +151,8 @@ impl Probe {
             host_session: self.host_session(),
             chain: Vec::new(),
             owner: None,
-            user: user(),
-            host: process::host(),
+            user: String::new(),
+            host: String::new(),
             agent: mark.map(|(_, agent)| agent),
         }
     }
