@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use rusqlite::Connection;
 
-use super::connect::set_busy_handler;
+use super::connect::{clear_busy_handler, set_busy_handler};
 
 /// The log is folded back above this many frames.
 const FRAMES_MOST: u64 = 100;
@@ -43,9 +43,9 @@ impl Log {
     /// Folds the log back when it has grown too long. It waits a little for those who look; meanwhile they find
     /// all they need outside the log. When one looks for long, the next try comes later: not every writer waits.
     ///
-    /// The first time the file is cut off. Without that, a process that opens the store alone would take in all
-    /// that was folded before it. Whoever comes back lives long: it begins the file anew and leaves it its
-    /// length, since a disk writes faster over what is there than beyond a file's end.
+    /// The first time the file is cut off, and whenever it is far too long. Without that, a process that opens the
+    /// store alone would take in all that was folded before it. Whoever comes back lives long: it begins the file
+    /// anew and leaves it its length, since a disk writes faster over what is there than beyond a file's end.
     ///
     /// A failure costs nothing: the log stays as it is.
     pub fn keep_short(&mut self, connection: &mut Connection, path: &Path, deadline: Duration) {
@@ -60,7 +60,7 @@ impl Log {
             return;
         }
         let _ = set_busy_handler(connection, CHECKPOINT_MOST);
-        let in_the_way = match self.folded {
+        let in_the_way = match self.folded && used <= 2 * self.usual() {
             true => restart(connection),
             false => truncate(connection),
         };
@@ -70,6 +70,15 @@ impl Log {
             Ok(false) => self.usual(),
             _ => used + FRAMES_MORE,
         };
+    }
+
+    /// Cuts the file off where this process began it anew, without waiting for anyone: whoever opens the store
+    /// next may be alone with it.
+    pub fn end(&self, connection: &mut Connection) {
+        if self.folded && clear_busy_handler(connection).is_ok() {
+            // A failure costs nothing: the next writer finds the log as it is.
+            let _ = truncate(connection);
+        }
     }
 
     fn usual(&self) -> u64 {

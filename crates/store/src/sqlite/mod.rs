@@ -281,6 +281,12 @@ impl Sqlite {
     }
 }
 
+impl Drop for Sqlite {
+    fn drop(&mut self) {
+        self.log.end(&mut self.connection);
+    }
+}
+
 /// What every look begins with, and when.
 struct Read {
     base: load::Base,
