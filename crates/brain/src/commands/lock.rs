@@ -17,6 +17,7 @@ use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process, waitid};
 use serde_json::json;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM};
 use signal_hook::iterator::Signals;
+use store::Pages;
 
 use crate::cli::Lock;
 use crate::commands::span_in_minutes;
@@ -53,7 +54,7 @@ fn carry_out(cx: &mut Context, verb: &Lock) -> Result<u8, Failure> {
                 }
                 taken => taken?,
             };
-            let (world, now) = cx.look(&vec![Pick::AllLocks])?;
+            let (world, now) = cx.look(&vec![Pick::Locks(vec![path.clone()])])?;
             for entry in &entries {
                 match &entry.event {
                     Event::LockReleased { path, holder, .. } => {
@@ -127,14 +128,16 @@ fn carry_out(cx: &mut Context, verb: &Lock) -> Result<u8, Failure> {
             ))
         }
         Lock::List { jsonl } => {
-            let (world, now) = cx.look(&vec![Pick::AllLocks])?;
-            let text: Vec<String> = world.locks.values().map(|lock| line(&world, lock, now)).collect();
-            let items = world
-                .locks
-                .values()
-                .map(|lock| wire::lock(&world, lock, now))
-                .collect();
-            cx.out.list(*jsonl, "locks", items, &text, "nothing is locked");
+            let mut listing = cx.out.listing(*jsonl, "locks");
+            let mut pages = Pages::of_locks();
+            'pages: while let Some((world, now)) = pages.turn(&mut cx.store)? {
+                for lock in world.locks.values() {
+                    if !listing.add(|| wire::lock(&world, lock, now), || line(&world, lock, now)) {
+                        break 'pages;
+                    }
+                }
+            }
+            listing.end(&cx.out, "nothing is locked");
             Ok(0)
         }
         Lock::Cleanup => {

@@ -1,6 +1,7 @@
 //! The real program, from the words that are typed to what is seen.
 
 mod input;
+mod lists;
 mod race;
 mod stage;
 mod tale;
