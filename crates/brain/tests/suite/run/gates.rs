@@ -183,16 +183,18 @@ fn a_partial_result_asks_with_the_plans_text_and_a_yes_beforehand_is_taken() {
 
 #[test]
 fn a_kernel_scope_asks_first_and_gives_the_right_and_new_kernel_files_ask_after() {
-    let house = House::with("zones:\n  kernel: [agents/]");
-    house.plan("  - {id: 1, type: brain-write, scope: agents/, run: 'mkdir agents; BRAIN preflight check @me agents/new.md && echo > agents/new.md'}\n");
-    let run = house.start(&["run", "p.yml"]);
-    let shown = house.settle("zone", "continue");
-    assert!(shown.contains("kernel"), "{shown}");
-    let shown = house.settle("architecture", "continue");
-    assert!(shown.contains("agents/new.md"), "{shown}");
-    let said = run.end();
-    assert_eq!(said.code, 0, "{}{}", said.out, said.err);
-    assert!(house.has("agents/new.md"));
+    for pattern in ["agents/", "agents/**"] {
+        let house = House::with(&format!("zones:\n  kernel: [\"{pattern}\"]"));
+        house.plan("  - {id: 1, type: brain-write, scope: agents/, run: 'mkdir agents; BRAIN preflight check @me agents/new.md && echo > agents/new.md'}\n");
+        let run = house.start(&["run", "p.yml"]);
+        let shown = house.settle("zone", "continue");
+        assert!(shown.contains("agents/ is kernel"), "{shown}");
+        let shown = house.settle("architecture", "continue");
+        assert!(shown.contains("agents/new.md"), "{shown}");
+        let said = run.end();
+        assert_eq!(said.code, 0, "{}{}", said.out, said.err);
+        assert!(house.has("agents/new.md"));
+    }
 }
 
 #[test]
