@@ -27,8 +27,8 @@ use crate::{exit, proof, wire};
 
 /// How long a lock of `lock run` lasts unless it is renewed.
 const RUN_TTL: Span = Span::from_ms(60 * 60_000);
-/// After how long a lock of `lock run` is renewed.
-const RENEW_AFTER: std::time::Duration = std::time::Duration::from_secs(20 * 60);
+/// The part of its time after which a lock is renewed while a command runs.
+const RENEW_AFTER: u32 = 3;
 
 /// Carries out `brain lock …`.
 pub fn lock(cx: &mut Context, verb: &Lock) -> Result<u8, Failure> {
@@ -216,6 +216,53 @@ fn acquire(
     .map_err(as_lock)
 }
 
+/// Locks that are held while a command runs.
+struct Held {
+    /// Taken for it, and given back after it.
+    taken: Vec<LogicalPath>,
+    /// Those that its session had before, with the time that each was taken for: they stay its own.
+    kept: Vec<(LogicalPath, Span)>,
+}
+
+impl Held {
+    /// Tells what of these paths the holder has already.
+    fn of(cx: &mut Context, holder: &Holder, paths: Vec<LogicalPath>) -> Result<Held, Failure> {
+        let (world, now) = cx.look(&vec![Pick::Locks(paths.clone())])?;
+        let mut held = Held {
+            taken: Vec::new(),
+            kept: Vec::new(),
+        };
+        for path in paths {
+            let own = world.locks.get(path.key());
+            match own.filter(|lock| lock.holder == *holder && world.holds(lock, now)) {
+                Some(lock) => held.kept.push((path, lock.ttl)),
+                None => held.taken.push(path),
+            }
+        }
+        Ok(held)
+    }
+
+    /// Takes the locks, or renews them, each for its own time.
+    fn hold(&self, cx: &mut Context, holder: &Holder) -> Result<(), Failure> {
+        for (path, ttl) in &self.kept {
+            acquire(cx, holder, vec![path.clone()], *ttl)?;
+        }
+        if !self.taken.is_empty() {
+            acquire(cx, holder, self.taken.clone(), RUN_TTL)?;
+        }
+        Ok(())
+    }
+
+    /// How long they hold safely without a sign of life.
+    fn renewed_after(&self) -> std::time::Duration {
+        let kept = self.kept.iter().map(|(_, ttl)| ttl.as_ms());
+        let shortest = kept
+            .min()
+            .map_or(RUN_TTL.as_ms(), |kept| kept.min(RUN_TTL.as_ms()));
+        std::time::Duration::from_millis(shortest) / RENEW_AFTER
+    }
+}
+
 /// Runs a command; who holds locks for it gives a sign of life long before they end.
 ///
 /// What is meant to end this process ends the command instead, so that the locks are given back. A terminal's
@@ -223,7 +270,7 @@ fn acquire(
 fn while_held(
     cx: &mut Context,
     holder: &Holder,
-    paths: &[LogicalPath],
+    held: &Held,
     command: &mut std::process::Command,
 ) -> std::io::Result<std::process::ExitStatus> {
     let mut signals = Signals::new([SIGINT, SIGQUIT, SIGTERM, SIGHUP])?;
@@ -250,8 +297,8 @@ fn while_held(
         let _ = ended.send(());
         status
     });
-    while end.recv_timeout(RENEW_AFTER) == Err(std::sync::mpsc::RecvTimeoutError::Timeout) {
-        if let Err(failure) = acquire(cx, holder, paths.to_vec(), RUN_TTL) {
+    while end.recv_timeout(held.renewed_after()) == Err(std::sync::mpsc::RecvTimeoutError::Timeout) {
+        if let Err(failure) = held.hold(cx, holder) {
             cx.out.note(format!(
                 "the locks could not be renewed: {}",
                 failure.shown().message
@@ -280,7 +327,7 @@ fn nothing_ran(failure: Failure) -> Failure {
     trouble.into()
 }
 
-/// Takes the locks, runs the command, gives the locks back whatever happens.
+/// Takes the locks, runs the command, gives back what it took whatever happens.
 fn run(cx: &mut Context, id: &str, paths: &[PathBuf], command: &[std::ffi::OsString]) -> Result<u8, Failure> {
     let holder = holder(cx, id)?;
     let paths = paths
@@ -290,16 +337,12 @@ fn run(cx: &mut Context, id: &str, paths: &[PathBuf], command: &[std::ffi::OsStr
     let Some((program, args)) = command.split_first() else {
         return Err(Trouble::usage("no command was given after --").into());
     };
-    acquire(cx, &holder, paths.clone(), RUN_TTL)?;
-    let ran = while_held(
-        cx,
-        &holder,
-        &paths,
-        std::process::Command::new(program).args(args),
-    );
+    let held = Held::of(cx, &holder, paths)?;
+    held.hold(cx, &holder)?;
+    let ran = while_held(cx, &holder, &held, std::process::Command::new(program).args(args));
     let released = cx.submit(&Command::ReleaseLocks {
         holder,
-        paths,
+        paths: held.taken,
         force: None,
     });
     let status = match ran {
