@@ -407,6 +407,61 @@ impl Refusal {
     }
 }
 
+/// How many paths or names a human is shown of one refusal; of the rest they are told how many.
+const KNOWN_MOST: usize = 20;
+
+impl Refusal {
+    /// What brain knows of why a close was refused, one `label: text` a line, for who is asked what to do about it.
+    pub fn known(&self) -> Vec<(String, String)> {
+        let list = |label: &str, all: &mut dyn ExactSizeIterator<Item = String>| {
+            let more = all.len().saturating_sub(KNOWN_MOST);
+            let mut lines: Vec<_> = all.take(KNOWN_MOST).map(|it| (label.to_owned(), it)).collect();
+            if more > 0 {
+                lines.push((label.to_owned(), format!("… and {more} more")));
+            }
+            lines
+        };
+        match self {
+            Refusal::OutOfScope { strays, .. } => list(
+                "Path",
+                &mut strays
+                    .iter()
+                    .map(|stray| format!("{} ({})", stray.path, stray.why)),
+            ),
+            Refusal::TestsRed { command, report, .. } => {
+                let mut known = vec![("Tests".to_owned(), command.clone())];
+                if let Some(report) = report {
+                    let counts = format!("{} of {} failed", report.failed, report.total);
+                    known.push(("Counts".to_owned(), counts));
+                    known.extend(list("Failed", &mut report.failures.iter().cloned()));
+                }
+                known
+            }
+            Refusal::NoTests { command, .. } => vec![("Tests".to_owned(), command.clone())],
+            Refusal::ChildrenLive { children, .. } => list(
+                "Below",
+                &mut children.iter().map(|(id, state)| format!("{id} is {state}")),
+            ),
+            Refusal::ChildrenFailed { children, .. } => {
+                list("Below", &mut children.iter().map(|id| format!("{id} failed")))
+            }
+            Refusal::WrongPlace {
+                repo,
+                expected,
+                found,
+                ..
+            } => vec![
+                ("Repo".to_owned(), repo.clone()),
+                ("Expected".to_owned(), expected.clone()),
+                ("Found".to_owned(), found.clone()),
+            ],
+            Refusal::ReportRejected { why, .. } => vec![("Report".to_owned(), why.clone())],
+            // Nothing else that refuses a close has more to it than its name.
+            _ => Vec::new(),
+        }
+    }
+}
+
 impl Detail {
     /// The stable dotted code.
     pub fn code(&self) -> &'static str {

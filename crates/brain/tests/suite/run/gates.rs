@@ -127,6 +127,30 @@ fn a_failure_is_retried_after_a_stored_pause_and_then_asked_about() {
 }
 
 #[test]
+fn who_is_asked_about_a_refused_close_sees_what_refused_it_and_answers_for_that() {
+    let house = House::new();
+    house.plan(
+        "  - {id: 1, type: deploy, scope: a/, run: 'mkdir a b; echo > a/f; echo > b/stray; echo > b/other'}\n\
+         \x20 - {id: 2, type: code, scope: c/, needs: [], baseline: false, tests: sh tests/red.sh, run: 'mkdir c; echo > c/f'}\n",
+    );
+    let run = house.start(&["run", "p.yml"]);
+    let (gate, _) = house.gate();
+    let bound = house.json(&["gate", "show", &gate])["gate"]["shown"].to_string();
+    let shown = house.settle("failed", "skip");
+    assert!(shown.contains("close.out_of_scope"), "{shown}");
+    for path in ["b/stray (", "b/other ("] {
+        assert!(shown.contains(&format!("   Path     : {path}")), "{shown}");
+        assert!(bound.contains(path), "the answer is not bound to {path}: {bound}");
+    }
+    let shown = house.settle("failed", "skip");
+    assert!(shown.contains("close.tests_red"), "{shown}");
+    assert!(shown.contains("   Tests    : sh tests/red.sh"), "{shown}");
+    assert!(shown.contains("   Counts   : 1 of 1 failed"), "{shown}");
+    let said = run.end();
+    assert_eq!(said.code, 0, "{}{}", said.out, said.err);
+}
+
+#[test]
 fn what_needs_a_skipped_phase_asks_once_and_an_abort_ends_the_run() {
     let plan = "  - {id: 1, type: deploy, scope: a/, run: 'exit 4'}\n  - {id: 2, type: deploy, scope: b/, run: 'mkdir b; echo > b/f'}\n";
     let house = House::new();
