@@ -6,7 +6,7 @@ use protocol::facts::claim::State;
 use protocol::facts::id::SessId;
 use protocol::facts::time::{Instant, rfc3339};
 use protocol::facts::zone::Zone;
-use protocol::refusal::{Detail, Held, Refusal};
+use protocol::refusal::{Detail, Held, Made, MadeBy, Refusal};
 
 /// One thing to do, with the command that does it where there is one.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -88,6 +88,37 @@ fn ask_holder(id: &SessId, about: &str) -> Advice {
 
 fn see(id: &SessId) -> Advice {
     advise("see what it is", format!("brain claim show {id}"))
+}
+
+/// How a change is taken back, whether it is committed, edited or new.
+fn take_back(made: &Made) -> Advice {
+    let (checkout, file) = (quote(&made.checkout), quote(&made.file));
+    let git = format!("git -C {checkout}");
+    match &made.by {
+        // What nobody tracks may be somebody's only copy.
+        MadeBy::NewFile => advise(
+            "take a new file out of the way",
+            format!(
+                "mv {} \"${{TMPDIR:-/tmp}}\"",
+                quote(&format!("{}/{}", made.checkout, made.file))
+            ),
+        ),
+        MadeBy::Edit => advise(
+            "take a change back",
+            format!("{git} restore --staged --worktree -- {file}"),
+        ),
+        MadeBy::Commit(base) => {
+            let back = match base {
+                Some(base) => format!("{git} restore --source {base} --staged --worktree -- {file}"),
+                None => format!("{git} rm -q -- {file}"),
+            };
+            let text = quote(&format!("take back {}", made.file));
+            advise(
+                "take a committed change back with a commit of its own",
+                format!("{back} && {git} commit -m {text} -- {file}"),
+            )
+        }
+    }
 }
 
 /// What a refusal says, and what to do now.
@@ -356,19 +387,15 @@ pub fn of_refusal(refusal: &Refusal) -> (String, Vec<Advice>) {
                     "{id} changed what its scope does not cover: {}{tail}",
                     shown.join(", ")
                 ),
-                vec![
-                    advise(
-                        "take a change back",
-                        format!(
-                            "git restore -- {}",
-                            strays.first().map_or("PATH".into(), |it| quote(it.path.as_str()))
-                        ),
-                    ),
-                    advise(
+                strays
+                    .iter()
+                    .find_map(|stray| stray.made.as_ref().map(take_back))
+                    .into_iter()
+                    .chain([advise(
                         "or tell your pilot",
                         format!("brain signal send --from {id} --to pilot --type BLOCKED_ON …"),
-                    ),
-                ],
+                    )])
+                    .collect(),
             )
         }
         R::TestsRed {

@@ -45,6 +45,31 @@ pub struct Stray {
     pub path: LogicalPath,
     /// Why it may not be.
     pub why: String,
+    /// Where git knows it and from when, for who takes it back; nothing for what git ignores.
+    pub made: Option<Made>,
+}
+
+/// How a change came to be where it is: each is taken back in another way.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct Made {
+    /// The folder of the checkout.
+    pub checkout: String,
+    /// The path below it.
+    pub file: String,
+    /// By what.
+    pub by: MadeBy,
+}
+
+/// What made a change.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum MadeBy {
+    /// A file that git does not know.
+    NewFile,
+    /// An edit of a file that git knows, staged or not.
+    Edit,
+    /// A commit since this one, or since the beginning.
+    Commit(Option<String>),
 }
 
 /// The rules say no. Expected, and no error in a log.

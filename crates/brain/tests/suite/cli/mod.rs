@@ -1,5 +1,6 @@
 //! The real program, from the words that are typed to what is seen.
 
+mod advice;
 mod input;
 mod lists;
 mod race;
