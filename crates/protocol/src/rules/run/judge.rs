@@ -301,6 +301,7 @@ pub(crate) fn answered(d: &mut Draft<'_>, run: &RunId, phase: &str, gate: &Gate,
             for key in works_of(d, &the_run, &it) {
                 d.push(Event::WorkCleared {
                     key,
+                    of: it.last().map(|attempt| attempt.claim.clone()),
                     why: format!("continue at {}", gate.id),
                 });
             }
