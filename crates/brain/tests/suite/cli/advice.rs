@@ -46,3 +46,43 @@ fn what_a_refused_close_advises_takes_the_change_back() {
         assert_eq!(stage.sh("git show HEAD:docs/mine.md"), "mine\n", "{how}");
     }
 }
+
+/// A session with a worktree of its own is told when anybody has stashed something, and nobody else is.
+#[test]
+fn a_stash_is_warned_of_before_each_write_in_a_worktree_o_30() {
+    let mut stage = Stage::brain();
+    let shared = stage.ok(&["claim", "open", "--scope", "docs", "--task", "x"]);
+    let open = ["claim", "open", "--scope", "src", "--task", "x", "--worktree"];
+    let own = stage.ok(&open);
+    let tree = stage.root.join(".brain/worktrees").join(stage.worktree());
+    let main = std::mem::replace(&mut stage.cwd, tree);
+    let check = ["preflight", "check", &own, "src/auth/a.ts"];
+    let said = stage.run(&check);
+    assert_eq!((said.code, said.err.as_str()), (0, ""));
+
+    stage.sh("echo W1 >>src/auth/a.ts && git stash -q");
+    let said = stage.run(&check);
+    assert_eq!((said.code, said.out.as_str()), (0, ""));
+    assert!(
+        said.err.starts_with("warning: something is stashed"),
+        "{}",
+        said.err
+    );
+    assert_eq!(said.err.lines().count(), 1);
+    let document = stage.run(&[&check[..], &["--json"]].concat()).document();
+    assert_eq!(
+        document["warnings"].as_array().map(Vec::len),
+        Some(1),
+        "{document}"
+    );
+
+    // Reads are no matter of the stash, a refusal has enough to say, and a person's own stash is theirs.
+    for (args, code) in [(&["src/auth/a.ts", "--op", "read"][..], 0), (&["docs/ok.md"], 1)] {
+        let said = stage.run(&[&check[..3], args].concat());
+        assert_eq!(said.code, code, "{}", said.err);
+        assert!(!said.err.contains("stash"), "{}", said.err);
+    }
+    stage.cwd = main;
+    let said = stage.run(&["preflight", "check", &shared, "docs/ok.md"]);
+    assert_eq!((said.code, said.err.as_str()), (0, ""));
+}
