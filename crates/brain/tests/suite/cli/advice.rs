@@ -49,7 +49,7 @@ fn what_a_refused_close_advises_takes_the_change_back() {
 
 /// A session with a worktree of its own is told when anybody has stashed something, and nobody else is.
 #[test]
-fn a_stash_is_warned_of_before_each_write_in_a_worktree_o_30() {
+fn o_30_a_stash_is_warned_of_before_each_write_in_a_worktree() {
     let mut stage = Stage::brain();
     let shared = stage.ok(&["claim", "open", "--scope", "docs", "--task", "x"]);
     let open = ["claim", "open", "--scope", "src", "--task", "x", "--worktree"];

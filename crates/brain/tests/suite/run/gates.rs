@@ -3,7 +3,7 @@
 use super::house::House;
 
 #[test]
-fn a_gate_before_a_phase_opens_no_claim_until_a_human_answered_o_12() {
+fn o_12_a_gate_before_a_phase_opens_no_claim_until_a_human_answered() {
     let house = House::new();
     house.plan(
         "  - {id: 1, type: deploy, scope: a/, gate: human, story_angle: 'write a', run: 'mkdir a; echo > a/f'}\n\
@@ -35,7 +35,7 @@ fn a_gate_before_a_phase_opens_no_claim_until_a_human_answered_o_12() {
 const HELD: &str = "  - {id: 1, type: deploy, scope: a/, run: 'echo > TOP/here; mkdir a; echo > a/f; until test -e TOP/go; do sleep 0.05; done'}\n";
 
 #[test]
-fn a_plan_that_changed_meanwhile_asks_with_the_difference_and_a_comment_does_not_o_14() {
+fn o_14_a_plan_that_changed_meanwhile_asks_with_the_difference_and_a_comment_does_not() {
     let second = |scope: &str, more: &str| {
         format!(
             "{HELD}  - {{id: 2, type: deploy, scope: {scope}, run: 'mkdir -p b c; echo > {scope}f'}}{more}\n"
