@@ -12,13 +12,11 @@ use protocol::facts::time::rfc3339;
 use protocol::refusal::Refusal;
 use protocol::rules::preflight::Unplaced;
 use protocol::world::{Pick, World};
-use rustix::io::retry_on_intr;
-use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process, waitid};
 use serde_json::json;
-use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM};
-use signal_hook::iterator::Signals;
+use signal_hook::consts::{SIGHUP, SIGTERM};
 use store::Pages;
 
+use crate::attended::{attend, code};
 use crate::cli::Lock;
 use crate::commands::span_in_minutes;
 use crate::context::{Context, Typed};
@@ -265,39 +263,15 @@ impl Held {
 
 /// Runs a command; who holds locks for it gives a sign of life long before they end.
 ///
-/// What is meant to end this process ends the command instead, so that the locks are given back. A terminal's
-/// interrupt reaches the command by itself.
+/// What is meant to end this process ends the command instead, so that the locks are given back.
 fn while_held(
     cx: &mut Context,
     holder: &Holder,
     held: &Held,
     command: &mut std::process::Command,
 ) -> std::io::Result<std::process::ExitStatus> {
-    let mut signals = Signals::new([SIGINT, SIGQUIT, SIGTERM, SIGHUP])?;
-    let deaf = signals.handle();
-    let mut child = command.spawn()?;
-    let pid = Pid::from_child(&child);
-    let passing = std::thread::spawn(move || {
-        for signal in signals.forever() {
-            if signal == SIGTERM || signal == SIGHUP {
-                // It may have ended already.
-                let _ = kill_process(pid, Signal::TERM);
-            }
-        }
-    });
-    let (ended, end) = std::sync::mpsc::channel();
-    let waiter = std::thread::spawn(move || {
-        // Its number stays its own until the wait below, which comes when no signal is passed on any more.
-        let only_look = WaitIdOptions::EXITED | WaitIdOptions::NOWAIT;
-        let _ = retry_on_intr(|| waitid(WaitId::Pid(pid), only_look));
-        deaf.close();
-        let _ = passing.join();
-        let status = child.wait();
-        // Nobody listens any more only when this process ends.
-        let _ = ended.send(());
-        status
-    });
-    while end.recv_timeout(held.renewed_after()) == Err(std::sync::mpsc::RecvTimeoutError::Timeout) {
+    let child = attend(command, &[SIGTERM, SIGHUP])?;
+    while child.runs_after(held.renewed_after()) {
         if let Err(failure) = held.hold(cx, holder) {
             cx.out.note(format!(
                 "the locks could not be renewed: {}",
@@ -305,9 +279,7 @@ fn while_held(
             ));
         }
     }
-    waiter
-        .join()
-        .unwrap_or_else(|_| Err(std::io::Error::other("the wait for it ended")))
+    child.status()
 }
 
 /// Whatever kept the locks from being taken is 75, since 1 and 2 are the command's to say.
@@ -363,10 +335,5 @@ fn run(cx: &mut Context, id: &str, paths: &[PathBuf], command: &[std::ffi::OsStr
         }
     };
     released?;
-    use std::os::unix::process::ExitStatusExt;
-    let code = status
-        .code()
-        .or_else(|| status.signal().map(|number| 128 + number))
-        .unwrap_or(1);
-    Ok(u8::try_from(code).unwrap_or(1))
+    Ok(code(status))
 }

@@ -2,6 +2,7 @@
 
 mod house;
 
+mod demo;
 mod end;
 mod flow;
 mod gates;
