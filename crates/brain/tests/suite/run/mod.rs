@@ -3,6 +3,7 @@
 mod house;
 
 mod demo;
+mod drift;
 mod end;
 mod flow;
 mod gates;

@@ -86,7 +86,7 @@ pub(crate) fn judge_attempt(
     if outcome == Outcome::Ok {
         breaker::succeed(d, &claim);
     }
-    let found = drift::after(d.asked.policy, &the_run, &it.phase, changed);
+    let found = drift::after(d.asked.policy, &the_run, &it.phase, &claim, changed);
     if found.is_empty() {
         accept(d, &the_run, &phase);
     } else {
