@@ -8,4 +8,5 @@ mod end;
 mod flow;
 mod gates;
 mod kill;
+mod triggers;
 mod verbs;

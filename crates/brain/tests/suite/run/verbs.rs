@@ -141,6 +141,26 @@ fn limits_end_an_attempt_and_say_which() {
     }
 }
 
+/// The limit is the kernel's, on every process of the attempt: what wants more is told so and ends by itself.
+#[test]
+fn a_memory_limit_of_a_phase_binds_its_agent() {
+    let house = House::new();
+    let eats = "head -c 100M /dev/zero | tail -c 90M | wc -c >TOP/ate; mkdir a; ulimit -d >a/f";
+    house.plan(&format!(
+        "  - {{id: 1, type: deploy, scope: a/, memory: 40M, run: '{eats}'}}\n\
+         \x20 - {{id: 2, type: deploy, scope: b/, run: 'head -c 100M /dev/zero | tail -c 90M | wc -c >TOP/eats; mkdir b; echo >b/f'}}\n"
+    ));
+    let said = house.brain(&["run", "p.yml"]);
+    assert_eq!(said.code, 0, "{}{}", said.out, said.err);
+    assert_eq!(house.read("a/f"), "40960\n");
+    assert_eq!(house.notes("ate"), ["0"]);
+    assert_eq!(
+        house.notes("eats"),
+        [(90 << 20).to_string()],
+        "the other phase has no limit"
+    );
+}
+
 #[test]
 fn reports_are_text_markdown_html_and_data() {
     let house = House::new();
