@@ -5,6 +5,7 @@ mod input;
 mod lists;
 mod race;
 mod stage;
+mod surroundings;
 mod tale;
 mod who;
 
