@@ -10,28 +10,22 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-use protocol::event::Event;
-use protocol::facts::caller::{Actor, TokenDigest};
-use protocol::facts::claim::{Claim, Fence};
-use protocol::facts::id::SessId;
-use protocol::facts::lock::{Holder, Lock};
-use protocol::facts::path::{Fold, LogicalPath};
-use protocol::facts::scope::Scope;
-use protocol::facts::work::WorkKey;
-use protocol::world::Pick;
-use store::{Decided, Sqlite, SqliteOptions, Store, Sync};
+use store::{Sqlite, SqliteOptions, Store};
+
+#[path = "../tests/suite/fill.rs"]
+mod fill;
 
 /// The folders of the repository, and the files in each: 5,000 files.
 const FOLDERS: usize = 100;
 const FILES: usize = 50;
 /// What lies in the big store.
-const CLAIMS: usize = 10_000;
-const LOCKS: usize = 100_000;
-const EVENTS: usize = 1_000_000;
+const BIG: fill::Size = fill::Size {
+    claims: 10_000,
+    locks: 100_000,
+    events: 1_000_000,
+};
 /// Phases of the plan that is checked.
 const PHASES: usize = 1_000;
-/// How much goes into one transaction of the filling.
-const BATCH: usize = 50_000;
 
 /// The session whose writes are checked.
 const SESSION: &str = "sess-20261130-1200-bench";
@@ -163,7 +157,7 @@ impl Bench {
             return println!("  peak memory of {name}: /usr/bin/time is not there");
         }
         let note = self.home.path().join("peak");
-        let most = (0..5).map(|_| {
+        let most = (0..3).map(|_| {
             let inner = command();
             let mut outer = Command::new("/usr/bin/time");
             outer
@@ -175,7 +169,7 @@ impl Bench {
                 .env_clear()
                 .envs(inner.get_envs().filter_map(|(name, value)| Some((name, value?))));
             outer.current_dir(inner.get_current_dir().expect("a folder"));
-            run(&mut outer);
+            timed(&mut outer);
             let said = fs::read_to_string(&note).expect("what time says");
             said.lines()
                 .next_back()
@@ -266,7 +260,7 @@ impl Bench {
         }
         let (small, big) = (self.brain("little"), self.brain("big"));
         let began = Instant::now();
-        fill(&big);
+        fill::fill(&big.store(), SESSION, SqliteOptions::default(), BIG);
         let size = fs::metadata(big.store()).map_or(0, |it| it.len()) >> 20;
         println!(
             "\n  (filling: {:.0} s, {size} MiB)",
@@ -283,11 +277,25 @@ impl Bench {
         self.peak("claim open, big store", || {
             big.opening(&["--scope", "docs/", "--key", "once"])
         });
-        self.peak("status, big store", || {
-            let mut command = big.command();
-            command.arg("status");
-            command
-        });
+        for words in [
+            &["status"][..],
+            &["status", "--json"],
+            &["claim", "list"],
+            &["claim", "list", "--all", "--json"],
+            &["lock", "list"],
+            &["lock", "list", "--json"],
+            &["log"],
+            &["log", "--json"],
+            &["gate", "list"],
+            &["signal", "list"],
+            &["doctor"],
+        ] {
+            self.peak(&format!("{}, big store", words.join(" ")), || {
+                let mut command = big.command();
+                command.args(words);
+                command
+            });
+        }
     }
 
     fn claim_open(&self) {
@@ -391,61 +399,6 @@ impl Brain {
     fn check<'b>(&'b self, token: Option<&'b str>) -> Act<'b> {
         Box::new(move || timed(&mut self.checking(token)))
     }
-}
-
-/// Puts a big brain's claims, locks and events into a store.
-fn fill(brain: &Brain) {
-    let mut store = Sqlite::open(&brain.store(), SqliteOptions::default()).expect("the store");
-    let id = SessId::parse(SESSION).expect("an id");
-    let (world, now) = store.look(&vec![Pick::Claim(id.clone())]).expect("a look");
-    let claim = world.claims[&id].clone();
-    let nth = |n: usize| SessId::parse(&format!("sess-20261130-1200-bench-{n}")).expect("an id");
-    let claims = (0..CLAIMS).map(|n| {
-        Event::ClaimOpened(Claim {
-            id: nth(n),
-            scope: Scope::parse([format!("area/a{}/b{n}/", n % 100)], Fold::Exact).expect("a scope"),
-            token: TokenDigest(format!("{n:064x}")),
-            work: WorkKey(format!("bench {n}")),
-            fence: Fence(world.fence.0 + 1 + n as u64),
-            ..claim.clone()
-        })
-    });
-    let locks = (0..LOCKS).map(|n| {
-        let path = format!("area/a{}/b{}/f{n}.rs", n % 100, n % CLAIMS);
-        Event::LockTaken(Lock {
-            path: LogicalPath::parse(&path, Fold::Exact).expect("a path"),
-            holder: Holder::Claim(nth(n % CLAIMS)),
-            owner: claim.owner.clone(),
-            fence: Fence(world.fence.0 + 1 + (CLAIMS + n) as u64),
-            taken_at: now,
-            ttl: claim.ttl,
-        })
-    });
-    let rest = (world.head as usize + CLAIMS + LOCKS..EVENTS).map(|n| Event::ClaimRenewed {
-        id: nth(n % CLAIMS),
-        fence: None,
-    });
-    let mut events = claims.chain(locks).chain(rest).peekable();
-    let actor = Actor {
-        nature: "plain".to_owned(),
-        user: "bench".to_owned(),
-        host: "bench".to_owned(),
-        claim: None,
-        proof: None,
-    };
-    while events.peek().is_some() {
-        let batch: Vec<Event> = events.by_ref().take(BATCH).collect();
-        let decide = |_: &_, _| {
-            Ok(Decided {
-                actor: actor.clone(),
-                key: None,
-                events: batch.clone(),
-            })
-        };
-        store.transact(&vec![], Sync::Relaxed, &decide).expect("a batch");
-    }
-    let (world, _) = store.look(&vec![Pick::Claim(nth(CLAIMS - 1))]).expect("a look");
-    assert_eq!((world.head as usize, world.claims.len()), (EVENTS, 1));
 }
 
 /// Makes a repository of many small files.

@@ -87,18 +87,31 @@ pub fn end(root: &Root, entries: &[Entry]) {
     each(root, failed, |child| drop(child.end(GRACE)));
 }
 
+/// The claims of which attempts were ever started here.
+fn known(root: &Root) -> Vec<SessId> {
+    let names = std::fs::read_dir(root.state().join("attempts"));
+    let names = names.into_iter().flatten().flatten();
+    names
+        .filter_map(|entry| SessId::parse(entry.file_name().to_str()?).ok())
+        .collect()
+}
+
+/// Ends every process here, whatever its claim is, and waits until it has.
+pub fn end_all(root: &Root) {
+    let children: Vec<Child> = known(root).iter().filter_map(|id| child(root, id)).collect();
+    children.iter().for_each(|child| drop(child.end(GRACE)));
+    // Who watches one still writes down how it ended.
+    let until = std::time::Instant::now() + 2 * std::time::Duration::from_millis(GRACE.as_ms());
+    children.iter().for_each(|child| drop(child.wait(Some(until))));
+}
+
 /// Ends every process here whose claim has failed.
 ///
 /// # Errors
 ///
 /// The store's fault.
 pub fn end_dead(cx: &mut Context) -> Result<(), Failure> {
-    let folder = cx.root.state().join("attempts");
-    let names = std::fs::read_dir(folder).into_iter().flatten().flatten();
-    let ids: Vec<SessId> = names
-        .filter_map(|entry| SessId::parse(entry.file_name().to_str()?).ok())
-        .collect();
-    for id in ids {
+    for id in known(&cx.root) {
         let Some(child) = child(&cx.root, &id) else {
             continue;
         };

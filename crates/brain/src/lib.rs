@@ -7,6 +7,7 @@
 
 pub mod advice;
 pub mod attempts;
+pub mod attended;
 pub mod bases;
 pub mod bug;
 pub mod caller;

@@ -1,6 +1,6 @@
 //! What a person or a program sees: the answer on standard output, words about it on standard error.
 
-use std::io::{IsTerminal, Write};
+use std::io::{BufWriter, IsTerminal, Stdout, Write};
 
 use serde_json::{Value, json};
 
@@ -69,6 +69,30 @@ impl Out {
         self.answer(json!({ name: text }), text);
     }
 
+    /// Begins an answer whose parts are printed as they come, so that none has to be in memory whole. To people it
+    /// prints nothing.
+    pub fn stream(&self) -> Stream {
+        Stream {
+            out: self.json.then(|| BufWriter::new(std::io::stdout())),
+            begun: false,
+            items: None,
+            is_read: true,
+        }
+    }
+
+    /// Begins a list whose items are printed as they come: documents a line, one document, or text.
+    pub fn listing(&self, jsonl: bool, name: &'static str) -> Listing {
+        Listing {
+            stream: Out { json: true, ..*self }.stream(),
+            form: match (jsonl, self.json) {
+                (true, _) => Form::Lines,
+                (false, true) => Form::Document(name),
+                (false, false) => Form::Text,
+            },
+            empty: true,
+        }
+    }
+
     /// Prints a document a line, or the text of a list, which says so when it is empty.
     pub fn list(&self, jsonl: bool, name: &str, items: Vec<Value>, text: &[String], empty: &str) {
         if jsonl {
@@ -115,6 +139,132 @@ impl Out {
     /// A text for standard output in a colour, where colours are wanted there.
     pub fn paint_answer(&self, code: &str, text: &str) -> String {
         painted(self.color_answers, code, text)
+    }
+}
+
+/// An answer that is printed part by part. Nothing is printed before the first part is there.
+pub struct Stream {
+    out: Option<BufWriter<Stdout>>,
+    begun: bool,
+    /// How many items the list that is being printed has so far.
+    items: Option<usize>,
+    is_read: bool,
+}
+
+impl Stream {
+    /// Whether anybody reads on; who went away is no failure, but need not be told more.
+    pub fn is_read(&self) -> bool {
+        self.is_read
+    }
+
+    fn put(&mut self, text: &str) {
+        if let Some(out) = &mut self.out {
+            self.is_read &= out.write_all(text.as_bytes()).is_ok();
+        }
+    }
+
+    fn name(&mut self, name: &str) {
+        self.end_list();
+        let version = crate::wire::VERSION;
+        let before = if self.begun {
+            ",".to_owned()
+        } else {
+            format!("{{\"v\":{version},\"ok\":true,")
+        };
+        self.begun = true;
+        self.put(&format!("{before}{}:", Value::from(name)));
+    }
+
+    /// Prints one field.
+    pub fn field(&mut self, name: &str, value: impl Into<Value>) {
+        if self.out.is_some() {
+            self.name(name);
+            self.put(&value.into().to_string());
+        }
+    }
+
+    /// Begins a list, and ends the one before.
+    pub fn list(&mut self, name: &str) {
+        self.name(name);
+        self.put("[");
+        self.items = Some(0);
+    }
+
+    /// Prints an item of the list that was begun.
+    pub fn item(&mut self, item: impl FnOnce() -> Value) {
+        if self.out.is_some() {
+            let comma = if self.items.is_some_and(|it| it > 0) {
+                ","
+            } else {
+                ""
+            };
+            self.put(&format!("{comma}{}", item()));
+            self.items = self.items.map(|items| items + 1);
+        }
+    }
+
+    fn end_list(&mut self) {
+        if self.items.take().is_some() {
+            self.put("]");
+        }
+    }
+
+    fn flush(&mut self) {
+        // A reader that went away is no failure of the command.
+        let _ = self.out.as_mut().map(Write::flush);
+    }
+
+    /// Ends the answer.
+    pub fn end(mut self) {
+        self.end_list();
+        self.put("}\n");
+        self.flush();
+    }
+}
+
+#[derive(Clone, Copy)]
+enum Form {
+    Lines,
+    Document(&'static str),
+    Text,
+}
+
+/// A list that is printed while it is read.
+pub struct Listing {
+    stream: Stream,
+    form: Form,
+    empty: bool,
+}
+
+impl Listing {
+    /// Prints an item in the form that was asked for; says whether anybody reads on.
+    pub fn add(&mut self, item: impl FnOnce() -> Value, text: impl FnOnce() -> String) -> bool {
+        match self.form {
+            Form::Lines => self.stream.put(&format!("{}\n", item())),
+            Form::Text => self.stream.put(&format!("{}\n", text())),
+            Form::Document(name) => {
+                if self.empty {
+                    self.stream.list(name);
+                }
+                self.stream.item(item);
+            }
+        }
+        self.empty = false;
+        self.stream.is_read()
+    }
+
+    /// Ends the list; one that is empty says so.
+    pub fn end(mut self, out: &Out, empty: &str) {
+        match self.form {
+            Form::Document(name) => {
+                if self.empty {
+                    self.stream.list(name);
+                }
+                self.stream.end();
+            }
+            Form::Text if self.empty => out.note(empty),
+            Form::Text | Form::Lines => self.stream.flush(),
+        }
     }
 }
 

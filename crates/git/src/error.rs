@@ -183,10 +183,16 @@ impl Error {
 impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} in {}: {}", self.doing, self.target.display(), self.kind)?;
-        if !self.stderr.is_empty() {
-            write!(f, " (git: {})", self.stderr)?;
+        // One line for whoever logs or asks; of a lock that is held git says nothing more.
+        let mut said = self.stderr.lines().filter(|line| !line.trim().is_empty());
+        match said.next() {
+            Some(first) if !matches!(*self.kind, Kind::Locked { .. }) => {
+                write!(f, " (git: {first}")?;
+                said.take(2).try_for_each(|line| write!(f, " / {line}"))?;
+                f.write_str(")")
+            }
+            _ => Ok(()),
         }
-        Ok(())
     }
 }
 

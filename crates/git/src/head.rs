@@ -63,18 +63,6 @@ impl Door {
             _ => Err(failure(DOING, self.repository().folder(), &output)),
         }
     }
-
-    /// Tells whether nobody has stashed anything: the stash is one for all worktrees.
-    ///
-    /// # Errors
-    ///
-    /// Whatever keeps git from answering, where files cannot tell.
-    pub fn stash_is_empty(&self) -> Result<bool, Error> {
-        match self.repository().ref_from_files("refs/stash") {
-            Ok(found) => Ok(found.is_none()),
-            Err(_) => self.resolve("refs/stash").map(|found| found.is_none()),
-        }
-    }
 }
 
 fn short(name: &str) -> String {

@@ -229,6 +229,13 @@ impl Repository {
         }
     }
 
+    /// Tells from files whether anybody has stashed anything: the stash is one for all worktrees. `None` when only
+    /// git can tell.
+    pub fn has_stash(&self) -> Option<bool> {
+        let found = self.ref_from_files("refs/stash").ok()?;
+        Some(found.is_some())
+    }
+
     /// Reads a shared ref (`refs/heads/main`, `refs/stash`) from its files; an error means: ask git.
     pub(crate) fn ref_from_files(&self, name: &str) -> io::Result<Option<Oid>> {
         let odd = || io::Error::from(io::ErrorKind::InvalidData);

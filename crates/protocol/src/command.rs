@@ -319,6 +319,9 @@ pub enum Command {
         attempt: AttemptId,
         /// Why the close was refused, if it was.
         refused: Option<String>,
+        /// What brain knows of that, for who is asked about it.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        known: Vec<(String, String)>,
         /// What the phase changed.
         changed: Vec<Changed>,
     },

@@ -173,6 +173,9 @@ pub enum Event {
     WorkCleared {
         /// The work.
         key: WorkKey,
+        /// The claim that they were cleared for.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        of: Option<SessId>,
         /// Why.
         why: String,
     },
@@ -363,6 +366,7 @@ impl Event {
                 about: crate::facts::gate::About::Claim(id),
                 ..
             }) => Some(id),
+            Event::WorkFailed { by: of, .. } | Event::WorkCleared { of, .. } => of.as_ref(),
             Event::AttemptBegan { attempt, .. } => Some(&attempt.claim),
             Event::SignalSent(Signal {
                 from: crate::facts::signal::Sender::Session(id),

@@ -45,6 +45,31 @@ pub struct Stray {
     pub path: LogicalPath,
     /// Why it may not be.
     pub why: String,
+    /// Where git knows it and from when, for who takes it back; nothing for what git ignores.
+    pub made: Option<Made>,
+}
+
+/// How a change came to be where it is: each is taken back in another way.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct Made {
+    /// The folder of the checkout.
+    pub checkout: String,
+    /// The path below it.
+    pub file: String,
+    /// By what.
+    pub by: MadeBy,
+}
+
+/// What made a change.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum MadeBy {
+    /// A file that git does not know.
+    NewFile,
+    /// An edit of a file that git knows, staged or not.
+    Edit,
+    /// A commit since this one, or since the beginning.
+    Commit(Option<String>),
 }
 
 /// The rules say no. Expected, and no error in a log.
@@ -403,6 +428,61 @@ impl Refusal {
             Refusal::PhaseState { .. } => "run.phase_state",
             Refusal::JobsFull { .. } => "run.jobs_full",
             Refusal::Preflight { detail, .. } => detail.code(),
+        }
+    }
+}
+
+/// How many paths or names a human is shown of one refusal; of the rest they are told how many.
+const KNOWN_MOST: usize = 20;
+
+impl Refusal {
+    /// What brain knows of why a close was refused, one `label: text` a line, for who is asked what to do about it.
+    pub fn known(&self) -> Vec<(String, String)> {
+        let list = |label: &str, all: &mut dyn ExactSizeIterator<Item = String>| {
+            let more = all.len().saturating_sub(KNOWN_MOST);
+            let mut lines: Vec<_> = all.take(KNOWN_MOST).map(|it| (label.to_owned(), it)).collect();
+            if more > 0 {
+                lines.push((label.to_owned(), format!("… and {more} more")));
+            }
+            lines
+        };
+        match self {
+            Refusal::OutOfScope { strays, .. } => list(
+                "Path",
+                &mut strays
+                    .iter()
+                    .map(|stray| format!("{} ({})", stray.path, stray.why)),
+            ),
+            Refusal::TestsRed { command, report, .. } => {
+                let mut known = vec![("Tests".to_owned(), command.clone())];
+                if let Some(report) = report {
+                    let counts = format!("{} of {} failed", report.failed, report.total);
+                    known.push(("Counts".to_owned(), counts));
+                    known.extend(list("Failed", &mut report.failures.iter().cloned()));
+                }
+                known
+            }
+            Refusal::NoTests { command, .. } => vec![("Tests".to_owned(), command.clone())],
+            Refusal::ChildrenLive { children, .. } => list(
+                "Below",
+                &mut children.iter().map(|(id, state)| format!("{id} is {state}")),
+            ),
+            Refusal::ChildrenFailed { children, .. } => {
+                list("Below", &mut children.iter().map(|id| format!("{id} failed")))
+            }
+            Refusal::WrongPlace {
+                repo,
+                expected,
+                found,
+                ..
+            } => vec![
+                ("Repo".to_owned(), repo.clone()),
+                ("Expected".to_owned(), expected.clone()),
+                ("Found".to_owned(), found.clone()),
+            ],
+            Refusal::ReportRejected { why, .. } => vec![("Report".to_owned(), why.clone())],
+            // Nothing else that refuses a close has more to it than its name.
+            _ => Vec::new(),
         }
     }
 }

@@ -107,6 +107,8 @@ pub struct World {
     pub leases: BTreeMap<Lease, Until>,
     /// Claim ids that are in use without their claim being loaded.
     pub taken: BTreeSet<SessId>,
+    /// The claims of the page that was asked for, in order; what they stand on is loaded beside them.
+    pub listed: Vec<SessId>,
     /// The stored answer to a request with the same idempotency key.
     pub answered: Option<Vec<Entry>>,
     /// Facts changed since they were loaded.
@@ -418,6 +420,22 @@ pub enum Pick {
     Since(SessId),
     /// Every claim there ever was.
     AllClaims,
+    /// A page of claims in the order of their ids, named in [`World::listed`].
+    ClaimPage {
+        /// Only those that have not ended.
+        live: bool,
+        /// The last one of the page before.
+        after: Option<SessId>,
+        /// How many at most.
+        most: usize,
+    },
+    /// A page of locks in the order of their paths.
+    LockPage {
+        /// The key of the last path of the page before.
+        after: Option<String>,
+        /// How many at most.
+        most: usize,
+    },
     /// This gate and what it belongs to.
     Gate(GateId),
     /// The gates of this claim, and the last green run of the command of its close's evidence.

@@ -9,6 +9,7 @@ pub mod conformance;
 mod fault;
 pub mod load;
 mod memory;
+mod pages;
 mod sqlite;
 mod trusting;
 
@@ -27,6 +28,7 @@ use protocol::world::{Footprint, Lease, Pick, World};
 
 pub use fault::Fault;
 pub use memory::Memory;
+pub use pages::{Pages, listed};
 pub use sqlite::{Rebuilt, Sqlite, SqliteOptions};
 pub use trusting::{Trusting, Trusts};
 

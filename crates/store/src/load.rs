@@ -36,6 +36,15 @@ pub enum Claims<'a> {
     Since(&'a SessId),
     /// All.
     All,
+    /// A page of all, or of unended ones, in the order of their ids.
+    Page {
+        /// Only unended ones.
+        live: bool,
+        /// The last one of the page before.
+        after: Option<&'a SessId>,
+        /// How many at most.
+        most: usize,
+    },
 }
 
 /// Which gates are listed.
@@ -82,6 +91,13 @@ pub enum Locks<'a> {
     Of(&'a Holder),
     /// All.
     All,
+    /// A page of all, in the order of the keys of their paths.
+    Page {
+        /// The key of the last one of the page before.
+        after: Option<&'a str>,
+        /// How many at most.
+        most: usize,
+    },
 }
 
 /// A claim with what is always looked at beside it.
@@ -201,6 +217,16 @@ impl Loader<'_> {
             Pick::Live => self.each(Claims::Live),
             Pick::Since(id) => self.each(Claims::Since(id)),
             Pick::AllClaims => self.each(Claims::All),
+            Pick::ClaimPage { live, after, most } => {
+                let (live, after, most) = (*live, after.as_ref(), *most);
+                self.world.listed = self.source.claims(Claims::Page { live, after, most })?;
+                let listed = self.world.listed.clone();
+                listed.iter().try_for_each(|id| self.claim(id))
+            }
+            Pick::LockPage { after, most } => self.locks(Locks::Page {
+                after: after.as_deref(),
+                most: *most,
+            }),
             Pick::Gate(id) => match self.source.gate(id)? {
                 Some(gate) => self.gate_whole(gate),
                 None => Ok(()),

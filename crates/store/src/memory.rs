@@ -205,12 +205,20 @@ impl Source for State {
             Claims::Live => !claim.is_terminal(),
             Claims::Since(_) => since.contains(&claim.id),
             Claims::All => true,
+            Claims::Page { live, after, .. } => {
+                !(*live && claim.is_terminal()) && after.is_none_or(|after| claim.id > *after)
+            }
+        };
+        let most = match which {
+            Claims::Page { most, .. } => most,
+            _ => usize::MAX,
         };
         let mut ids: Vec<SessId> = self
             .world
             .claims
             .values()
             .filter(wanted)
+            .take(most)
             .map(|claim| claim.id.clone())
             .collect();
         if let Claims::OwnedBy(caller) = which {
@@ -237,12 +245,24 @@ impl Source for State {
             Locks::Touching(path) => path.starts_with(&lock.path) || lock.path.starts_with(path),
             Locks::Of(holder) => lock.holder == **holder,
             Locks::All => true,
+            Locks::Page { after, .. } => after.is_none_or(|after| lock.path.key() > after),
+        };
+        let most = match which {
+            Locks::Page { most, .. } => most,
+            _ => usize::MAX,
         };
         let leased = |lock: &Lock| {
             let lease = Lease::Lock(lock.path.key().to_owned());
             (lock.clone(), self.world.leases.get(&lease).copied())
         };
-        Ok(self.world.locks.values().filter(wanted).map(leased).collect())
+        Ok(self
+            .world
+            .locks
+            .values()
+            .filter(wanted)
+            .take(most)
+            .map(leased)
+            .collect())
     }
 
     fn gate(&mut self, id: &GateId) -> Result<Option<Gate>, Fault> {

@@ -1018,6 +1018,7 @@ impl Teller {
                     phase,
                     attempt,
                     refused,
+                    known: Vec::new(),
                     changed,
                 };
                 self.tell(caller, &command)

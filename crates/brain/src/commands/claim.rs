@@ -15,6 +15,7 @@ use protocol::refusal::Refusal;
 use protocol::world::Pick;
 use runner::token::Token;
 use serde_json::{Value, json};
+use store::{Pages, listed};
 
 use crate::caller::Probe;
 use crate::cli::{Claim, Open};
@@ -322,31 +323,22 @@ fn submit_or_reap(
 }
 
 fn list(cx: &mut Context, all: bool, jsonl: bool) -> Result<u8, Failure> {
-    let (world, now) = cx.look(&vec![if all { Pick::AllClaims } else { Pick::Live }])?;
-    let listed: Vec<&Fact> = world
-        .claims
-        .values()
-        .filter(|claim| all || !claim.is_terminal())
-        .collect();
-    let text: Vec<String> = listed
-        .iter()
-        .map(|claim| show::claim_line(&world, claim, now))
-        .collect();
-    let items = listed
-        .iter()
-        .map(|claim| wire::claim(&world, claim, now))
-        .collect();
-    cx.out.list(
-        jsonl,
-        "claims",
-        items,
-        &text,
-        if all {
-            "no claim was ever opened"
-        } else {
-            "no claim is live"
-        },
-    );
+    let mut listing = cx.out.listing(jsonl, "claims");
+    let mut pages = Pages::of_claims(!all);
+    'pages: while let Some((world, now)) = pages.turn(&mut cx.store)? {
+        for claim in listed(&world) {
+            let item = || wire::claim(&world, claim, now);
+            if !listing.add(item, || show::claim_line(&world, claim, now)) {
+                break 'pages;
+            }
+        }
+    }
+    let empty = if all {
+        "no claim was ever opened"
+    } else {
+        "no claim is live"
+    };
+    listing.end(&cx.out, empty);
     Ok(0)
 }
 

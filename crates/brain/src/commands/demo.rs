@@ -18,8 +18,10 @@ use protocol::facts::gate::{Choice, Gate};
 use protocol::world::Pick;
 use runner::drive::{self, Driver, Face, News, Planned};
 use runner::random;
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 
 use crate::advice::quote;
+use crate::attended::{Attended, attend, code};
 use crate::cli::{Demo as Args, Globals};
 use crate::commands::run::news_line;
 use crate::commands::{gate, init, plan};
@@ -28,12 +30,12 @@ use crate::failure::{Failure, Trouble};
 use crate::human::{Demo, MacKey};
 use crate::out::Out;
 use crate::root::Root;
-use crate::{ground, report};
+use crate::{attempts, ground, report};
 
 /// The hidden word under which this program tells the story in a prepared folder.
 pub const INNER: &str = "__demo";
 
-/// Carries out `brain demo`: makes the folder, tells the story, takes the folder away.
+/// Carries out `brain demo`: makes the folder, tells the story, takes the folder away, also when it is interrupted.
 pub fn demo(globals: &Globals, args: &Args) -> Result<u8, Failure> {
     let out = Out::new(globals);
     let mark = random::bytes::<6>()
@@ -53,9 +55,12 @@ pub fn demo(globals: &Globals, args: &Args) -> Result<u8, Failure> {
     if out.paint("1", "x") != "x" {
         inner.arg("--color=always");
     }
-    let status = inner
-        .status()
-        .map_err(|error| Trouble::io("cannot start", Path::new("the demo"), &error));
+    let told = attend(&mut inner, &[SIGINT, SIGTERM, SIGHUP]).and_then(Attended::status);
+    let told = told.map_err(|error| Trouble::io("cannot start", Path::new("the demo"), &error));
+    // A story that was cut off leaves its satellites at work: they live on without whoever launched them.
+    if let Ok(root) = Root::named(&folder.join("repo")) {
+        attempts::end_all(&root);
+    }
     if args.keep {
         out.note(format!(
             "\nKept: cd {} && brain status && brain log",
@@ -64,10 +69,7 @@ pub fn demo(globals: &Globals, args: &Args) -> Result<u8, Failure> {
     } else if let Err(error) = fs::remove_dir_all(&folder) {
         out.note(format!("could not remove {}: {error}", folder.display()));
     }
-    let code = status?
-        .code()
-        .and_then(|code| u8::try_from(code).ok())
-        .unwrap_or(1);
+    let code = code(told?);
     out.answer(serde_json::json!({ "demo": code == 0 }), "");
     Ok(code)
 }

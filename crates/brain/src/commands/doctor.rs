@@ -7,6 +7,7 @@ use protocol::facts::id::SessId;
 use protocol::world::Pick;
 use runner::token::{FOLDER, Token};
 use serde_json::{Value, json};
+use store::{Pages, listed};
 
 use crate::advice::quote;
 use crate::cli::Globals;
@@ -119,11 +120,12 @@ fn identity(found: &mut Findings, cwd: &Path) {
 }
 
 fn brain(cx: &mut Context, found: &mut Findings) -> Result<(), Failure> {
-    let (world, now) = cx.look(&vec![Pick::Live, Pick::AllLocks])?;
+    let (world, _) = cx.look(&Vec::new())?;
+    let (live, gone) = owners(cx)?;
     found.add(
         "store",
         Level::Ok,
-        format!("{} events, {} live claims", world.head, world.claims.len()),
+        format!("{} events, {live} live claims", world.head),
         None,
     );
     if let Some((why, _)) = &world.halt.standing {
@@ -134,19 +136,6 @@ fn brain(cx: &mut Context, found: &mut Findings) -> Result<(), Failure> {
             None,
         );
     }
-    let gone = world
-        .claims
-        .values()
-        .filter(|claim| !claim.is_terminal() && !claim.reaped)
-        .filter(|claim| {
-            claim
-                .owner
-                .process
-                .as_ref()
-                .and_then(crate::attempts::process_gone)
-                .is_some()
-        })
-        .count();
     if gone > 0 {
         found.add(
             "owners",
@@ -155,11 +144,7 @@ fn brain(cx: &mut Context, found: &mut Findings) -> Result<(), Failure> {
             Some("brain claim reap"),
         );
     }
-    let dead = world
-        .locks
-        .values()
-        .filter(|lock| !world.holds(lock, now))
-        .count();
+    let dead = dead_locks(cx)?;
     if dead > 0 {
         found.add(
             "locks",
@@ -171,6 +156,34 @@ fn brain(cx: &mut Context, found: &mut Findings) -> Result<(), Failure> {
     stray_tokens(cx, found)?;
     kept_worktrees(cx, found)?;
     Ok(())
+}
+
+/// How many claims have not ended, and of how many of them the owner's process is gone.
+fn owners(cx: &mut Context) -> Result<(usize, usize), Failure> {
+    let (mut live, mut gone) = (0, 0);
+    let mut pages = Pages::of_claims(true);
+    while let Some((world, _)) = pages.turn(&mut cx.store)? {
+        live += world.listed.len();
+        let processes = listed(&world)
+            .filter(|claim| !claim.reaped)
+            .filter_map(|claim| claim.owner.process.as_ref());
+        gone += processes.filter_map(crate::attempts::process_gone).count();
+    }
+    Ok((live, gone))
+}
+
+/// How many locks hold nothing.
+fn dead_locks(cx: &mut Context) -> Result<usize, Failure> {
+    let mut dead = 0;
+    let mut pages = Pages::of_locks();
+    while let Some((world, now)) = pages.turn(&mut cx.store)? {
+        dead += world
+            .locks
+            .values()
+            .filter(|lock| !world.holds(lock, now))
+            .count();
+    }
+    Ok(dead)
 }
 
 /// Tokens of claims that were never opened, or have ended, are taken away: they open nothing.
@@ -197,18 +210,16 @@ fn stray_tokens(cx: &mut Context, found: &mut Findings) -> Result<(), Failure> {
 
 /// Worktrees of claims that ended with work that is not landed: kept, and named.
 fn kept_worktrees(cx: &mut Context, found: &mut Findings) -> Result<(), Failure> {
-    let (world, _) = cx.look(&vec![Pick::AllClaims])?;
-    for claim in world.claims.values().filter(|claim| claim.is_terminal()) {
-        let Some(at) = claim.worktree.as_ref().filter(|at| Path::new(at).is_dir()) else {
-            continue;
-        };
-        let why = format!("{} has ended and its worktree is kept: {at}", claim.id);
-        found.add(
-            "worktrees",
-            Level::Warn,
-            why,
-            Some(&format!("git -C {} status", quote(at))),
-        );
+    let mut pages = Pages::of_claims(false);
+    while let Some((world, _)) = pages.turn(&mut cx.store)? {
+        for claim in listed(&world).filter(|claim| claim.is_terminal()) {
+            let Some(at) = claim.worktree.as_ref().filter(|at| Path::new(at).is_dir()) else {
+                continue;
+            };
+            let why = format!("{} has ended and its worktree is kept: {at}", claim.id);
+            let fix = format!("git -C {} status", quote(at));
+            found.add("worktrees", Level::Warn, why, Some(&fix));
+        }
     }
     Ok(())
 }

@@ -12,12 +12,11 @@ use protocol::facts::time::rfc3339;
 use protocol::refusal::Refusal;
 use protocol::rules::preflight::Unplaced;
 use protocol::world::{Pick, World};
-use rustix::io::retry_on_intr;
-use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process, waitid};
 use serde_json::json;
-use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM};
-use signal_hook::iterator::Signals;
+use signal_hook::consts::{SIGHUP, SIGTERM};
+use store::Pages;
 
+use crate::attended::{attend, code};
 use crate::cli::Lock;
 use crate::commands::span_in_minutes;
 use crate::context::{Context, Typed};
@@ -26,8 +25,8 @@ use crate::{exit, proof, wire};
 
 /// How long a lock of `lock run` lasts unless it is renewed.
 const RUN_TTL: Span = Span::from_ms(60 * 60_000);
-/// After how long a lock of `lock run` is renewed.
-const RENEW_AFTER: std::time::Duration = std::time::Duration::from_secs(20 * 60);
+/// The part of its time after which a lock is renewed while a command runs.
+const RENEW_AFTER: u32 = 3;
 
 /// Carries out `brain lock …`.
 pub fn lock(cx: &mut Context, verb: &Lock) -> Result<u8, Failure> {
@@ -53,7 +52,7 @@ fn carry_out(cx: &mut Context, verb: &Lock) -> Result<u8, Failure> {
                 }
                 taken => taken?,
             };
-            let (world, now) = cx.look(&vec![Pick::AllLocks])?;
+            let (world, now) = cx.look(&vec![Pick::Locks(vec![path.clone()])])?;
             for entry in &entries {
                 match &entry.event {
                     Event::LockReleased { path, holder, .. } => {
@@ -127,14 +126,16 @@ fn carry_out(cx: &mut Context, verb: &Lock) -> Result<u8, Failure> {
             ))
         }
         Lock::List { jsonl } => {
-            let (world, now) = cx.look(&vec![Pick::AllLocks])?;
-            let text: Vec<String> = world.locks.values().map(|lock| line(&world, lock, now)).collect();
-            let items = world
-                .locks
-                .values()
-                .map(|lock| wire::lock(&world, lock, now))
-                .collect();
-            cx.out.list(*jsonl, "locks", items, &text, "nothing is locked");
+            let mut listing = cx.out.listing(*jsonl, "locks");
+            let mut pages = Pages::of_locks();
+            'pages: while let Some((world, now)) = pages.turn(&mut cx.store)? {
+                for lock in world.locks.values() {
+                    if !listing.add(|| wire::lock(&world, lock, now), || line(&world, lock, now)) {
+                        break 'pages;
+                    }
+                }
+            }
+            listing.end(&cx.out, "nothing is locked");
             Ok(0)
         }
         Lock::Cleanup => {
@@ -213,51 +214,72 @@ fn acquire(
     .map_err(as_lock)
 }
 
+/// Locks that are held while a command runs.
+struct Held {
+    /// Taken for it, and given back after it.
+    taken: Vec<LogicalPath>,
+    /// Those that its session had before, with the time that each was taken for: they stay its own.
+    kept: Vec<(LogicalPath, Span)>,
+}
+
+impl Held {
+    /// Tells what of these paths the holder has already.
+    fn of(cx: &mut Context, holder: &Holder, paths: Vec<LogicalPath>) -> Result<Held, Failure> {
+        let (world, now) = cx.look(&vec![Pick::Locks(paths.clone())])?;
+        let mut held = Held {
+            taken: Vec::new(),
+            kept: Vec::new(),
+        };
+        for path in paths {
+            let own = world.locks.get(path.key());
+            match own.filter(|lock| lock.holder == *holder && world.holds(lock, now)) {
+                Some(lock) => held.kept.push((path, lock.ttl)),
+                None => held.taken.push(path),
+            }
+        }
+        Ok(held)
+    }
+
+    /// Takes the locks, or renews them, each for its own time.
+    fn hold(&self, cx: &mut Context, holder: &Holder) -> Result<(), Failure> {
+        for (path, ttl) in &self.kept {
+            acquire(cx, holder, vec![path.clone()], *ttl)?;
+        }
+        if !self.taken.is_empty() {
+            acquire(cx, holder, self.taken.clone(), RUN_TTL)?;
+        }
+        Ok(())
+    }
+
+    /// How long they hold safely without a sign of life.
+    fn renewed_after(&self) -> std::time::Duration {
+        let kept = self.kept.iter().map(|(_, ttl)| ttl.as_ms());
+        let shortest = kept
+            .min()
+            .map_or(RUN_TTL.as_ms(), |kept| kept.min(RUN_TTL.as_ms()));
+        std::time::Duration::from_millis(shortest) / RENEW_AFTER
+    }
+}
+
 /// Runs a command; who holds locks for it gives a sign of life long before they end.
 ///
-/// What is meant to end this process ends the command instead, so that the locks are given back. A terminal's
-/// interrupt reaches the command by itself.
+/// What is meant to end this process ends the command instead, so that the locks are given back.
 fn while_held(
     cx: &mut Context,
     holder: &Holder,
-    paths: &[LogicalPath],
+    held: &Held,
     command: &mut std::process::Command,
 ) -> std::io::Result<std::process::ExitStatus> {
-    let mut signals = Signals::new([SIGINT, SIGQUIT, SIGTERM, SIGHUP])?;
-    let deaf = signals.handle();
-    let mut child = command.spawn()?;
-    let pid = Pid::from_child(&child);
-    let passing = std::thread::spawn(move || {
-        for signal in signals.forever() {
-            if signal == SIGTERM || signal == SIGHUP {
-                // It may have ended already.
-                let _ = kill_process(pid, Signal::TERM);
-            }
-        }
-    });
-    let (ended, end) = std::sync::mpsc::channel();
-    let waiter = std::thread::spawn(move || {
-        // Its number stays its own until the wait below, which comes when no signal is passed on any more.
-        let only_look = WaitIdOptions::EXITED | WaitIdOptions::NOWAIT;
-        let _ = retry_on_intr(|| waitid(WaitId::Pid(pid), only_look));
-        deaf.close();
-        let _ = passing.join();
-        let status = child.wait();
-        // Nobody listens any more only when this process ends.
-        let _ = ended.send(());
-        status
-    });
-    while end.recv_timeout(RENEW_AFTER) == Err(std::sync::mpsc::RecvTimeoutError::Timeout) {
-        if let Err(failure) = acquire(cx, holder, paths.to_vec(), RUN_TTL) {
+    let child = attend(command, &[SIGTERM, SIGHUP])?;
+    while child.runs_after(held.renewed_after()) {
+        if let Err(failure) = held.hold(cx, holder) {
             cx.out.note(format!(
                 "the locks could not be renewed: {}",
                 failure.shown().message
             ));
         }
     }
-    waiter
-        .join()
-        .unwrap_or_else(|_| Err(std::io::Error::other("the wait for it ended")))
+    child.status()
 }
 
 /// Whatever kept the locks from being taken is 75, since 1 and 2 are the command's to say.
@@ -277,7 +299,7 @@ fn nothing_ran(failure: Failure) -> Failure {
     trouble.into()
 }
 
-/// Takes the locks, runs the command, gives the locks back whatever happens.
+/// Takes the locks, runs the command, gives back what it took whatever happens.
 fn run(cx: &mut Context, id: &str, paths: &[PathBuf], command: &[std::ffi::OsString]) -> Result<u8, Failure> {
     let holder = holder(cx, id)?;
     let paths = paths
@@ -287,16 +309,12 @@ fn run(cx: &mut Context, id: &str, paths: &[PathBuf], command: &[std::ffi::OsStr
     let Some((program, args)) = command.split_first() else {
         return Err(Trouble::usage("no command was given after --").into());
     };
-    acquire(cx, &holder, paths.clone(), RUN_TTL)?;
-    let ran = while_held(
-        cx,
-        &holder,
-        &paths,
-        std::process::Command::new(program).args(args),
-    );
+    let held = Held::of(cx, &holder, paths)?;
+    held.hold(cx, &holder)?;
+    let ran = while_held(cx, &holder, &held, std::process::Command::new(program).args(args));
     let released = cx.submit(&Command::ReleaseLocks {
         holder,
-        paths,
+        paths: held.taken,
         force: None,
     });
     let status = match ran {
@@ -317,10 +335,5 @@ fn run(cx: &mut Context, id: &str, paths: &[PathBuf], command: &[std::ffi::OsStr
         }
     };
     released?;
-    use std::os::unix::process::ExitStatusExt;
-    let code = status
-        .code()
-        .or_else(|| status.signal().map(|number| 128 + number))
-        .unwrap_or(1);
-    Ok(u8::try_from(code).unwrap_or(1))
+    Ok(code(status))
 }

@@ -12,7 +12,7 @@ use crate::failure::Failure;
 use crate::wire;
 
 /// Entries read at a time.
-const PAGE: usize = 1_000;
+const PAGE: usize = 256;
 
 /// Carries out `brain log`.
 pub fn log(cx: &mut Context, args: &Log) -> Result<u8, Failure> {
@@ -30,26 +30,18 @@ pub fn log(cx: &mut Context, args: &Log) -> Result<u8, Failure> {
     let since_wall = since.map(|span| now.wall - i64::try_from(span.as_ms()).unwrap_or(i64::MAX));
     let only = Only { claim, since_wall };
     let mut after = 0;
-    let mut items = Vec::new();
-    let mut text = Vec::new();
-    loop {
+    let mut listing = cx.out.listing(args.jsonl, "entries");
+    'pages: loop {
         let page = cx.store.journal(after, PAGE, &only)?;
         let Some(last) = page.last() else { break };
         after = last.seq;
-        if args.jsonl {
-            cx.out
-                .list(true, "entries", page.iter().map(wire::entry).collect(), &[], "");
-            continue;
-        }
-        if cx.out.json {
-            items.extend(page.iter().map(wire::entry));
-        } else {
-            text.extend(page.iter().map(line));
+        for entry in &page {
+            if !listing.add(|| wire::entry(entry), || line(entry)) {
+                break 'pages;
+            }
         }
     }
-    if !args.jsonl {
-        cx.out.list(false, "entries", items, &text, "nothing happened");
-    }
+    listing.end(&cx.out, "nothing happened");
     Ok(0)
 }
 

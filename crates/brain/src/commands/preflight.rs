@@ -1,7 +1,7 @@
 //! `brain preflight …`: the check that runs before every write of every agent.
 
 use std::ffi::OsString;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use protocol::command::Command;
 use protocol::facts::id::SessId;
@@ -173,9 +173,12 @@ pub fn check(globals: &Globals, args: &Check) -> Result<u8, Failure> {
         paths,
     };
     let mut renewed = false;
+    let mut worktree = None;
     let verdicts = loop {
         let picks = footprint::of_preflight(&ask, &cx.caller);
         let (world, now) = cx.store.look(&picks)?;
+        let claim = id.as_ref().and_then(|id| world.claims.get(id));
+        worktree = claim.and_then(|claim| claim.worktree.clone()).or(worktree);
         let asked = Asked {
             world: &world,
             caller: &cx.caller,
@@ -225,7 +228,20 @@ pub fn check(globals: &Globals, args: &Check) -> Result<u8, Failure> {
             }
         }
     };
-    Ok(answer(cx.out, id.as_ref(), &verdicts))
+    let worktree = worktree.filter(|_| op != Op::Read);
+    let warning = worktree.as_deref().and_then(shared_stash);
+    Ok(answer(cx.out, id.as_ref(), &verdicts, warning))
+}
+
+/// The warning for a session with a worktree of its own beside somebody's stash (O-30).
+///
+/// From files alone, since it comes with every check; where only git could tell, nothing is said.
+fn shared_stash(worktree: &str) -> Option<&'static str> {
+    let stashed = git::Repository::at(Path::new(worktree))?.has_stash()?;
+    stashed.then_some(
+        "something is stashed, and the stash is one for all worktrees: a `git stash pop` here may bring the work of \
+         another session; commit work in progress on your own branch",
+    )
 }
 
 /// The id that no claim has.
@@ -266,16 +282,23 @@ fn sign_of_life(
 }
 
 /// Shows the verdicts; gives the exit code.
-fn answer(out: Out, id: Option<&SessId>, verdicts: &[Verdict]) -> u8 {
+fn answer(out: Out, id: Option<&SessId>, verdicts: &[Verdict], warning: Option<&str>) -> u8 {
     let code = verdicts
         .iter()
         .find_map(|it| it.refused.as_ref())
         .map_or(0, |(check, _)| check.exit());
     if out.json {
         let shown: Vec<Value> = verdicts.iter().map(|verdict| verdict_json(id, verdict)).collect();
-        let document = json!({ "v": wire::VERSION, "ok": code == 0, "exit": code, "verdicts": shown });
+        let mut document = json!({ "v": wire::VERSION, "ok": code == 0, "exit": code, "verdicts": shown });
+        if let Some(warning) = warning {
+            document["warnings"] = json!([warning]);
+        }
         out.document(&document);
         return code;
+    }
+    // A refusal has enough to say of its own.
+    if let (0, Some(warning)) = (code, warning) {
+        out.note(format!("warning: {warning}"));
     }
     let refused: Vec<&Verdict> = verdicts
         .iter()
@@ -385,5 +408,5 @@ fn blind(globals: &Globals, args: &Check, failure: Failure) -> Result<u8, Failur
             refused,
         });
     }
-    Ok(answer(Out::new(globals), None, &verdicts))
+    Ok(answer(Out::new(globals), None, &verdicts, None))
 }

@@ -204,7 +204,8 @@ fn refusals() -> Vec<Refusal> {
             strays: vec![
                 Stray {
                     path: file(),
-                    why: words()
+                    why: words(),
+                    made: None,
                 };
                 7
             ],

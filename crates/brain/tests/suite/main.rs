@@ -7,6 +7,8 @@ mod caller;
 mod cli;
 mod codes;
 mod config;
+#[cfg(feature = "testkit")]
+mod fill;
 mod human;
 mod place;
 mod root;

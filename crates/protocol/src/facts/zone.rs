@@ -204,8 +204,13 @@ impl Zones {
     }
 
     /// Returns the zone of an entry: that of its literal part before the first special character.
+    ///
+    /// Of a folder that may be told by what lies in it alone: `agents/**` leaves the name `agents` out, and an
+    /// entry `agents/` names nothing but paths of that zone.
     pub fn zone_of_entry(&self, entry: &Entry) -> Zone {
-        self.folded(entry.fold()).zone_of_key(&entry.literal_part())
+        let zones = self.folded(entry.fold());
+        let place = compared(&entry.literal_part(), zones.fold).into_owned();
+        zones.zone_by(|rule| rule.matches(&place) || rule.holds_all_below(&place))
     }
 
     /// Lists the entries of a scope that add paths, each with its zone: what the claim names.
@@ -218,10 +223,12 @@ impl Zones {
 
     fn zone_of_key(&self, key: &str) -> Zone {
         let key = compared(key, self.fold);
-        self.rules
-            .iter()
-            .find(|rule| rule.entry.matches(&key))
-            .map_or(Zone::Project, |rule| rule.zone)
+        self.zone_by(|rule| rule.matches(&key))
+    }
+
+    fn zone_by(&self, holds: impl Fn(&Entry) -> bool) -> Zone {
+        let first = self.rules.iter().find(|rule| holds(&rule.entry));
+        first.map_or(Zone::Project, |rule| rule.zone)
     }
 
     /// Returns the policy with at least this folding: where one side folds case, both do.

@@ -101,7 +101,8 @@ pub fn attribute(asked: Asked<'_>, claim: &Claim, leave: Option<&Scope>, changes
             sorted.left.push((at, Left::Said));
         } else if let Some(why) = uncovered(asked, claim, change) {
             let path = change.path.clone();
-            sorted.strays.push((at, Stray { path, why }));
+            let made = None;
+            sorted.strays.push((at, Stray { path, why, made }));
         } else {
             sorted.mine.push(at);
         }

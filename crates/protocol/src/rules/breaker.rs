@@ -101,6 +101,7 @@ pub(crate) fn reset(d: &mut Draft<'_>, id: &SessId, why: &str) -> Result<(), Ref
     let key = work.key.clone();
     d.push(Event::WorkCleared {
         key,
+        of: Some(id.clone()),
         why: why.to_owned(),
     });
     Ok(())
@@ -112,6 +113,7 @@ pub(crate) fn succeed(d: &mut Draft<'_>, claim: &Claim) {
     if work.is_some_and(|work| !at_limit(d.asked.policy, work)) {
         d.push(Event::WorkCleared {
             key: claim.work.clone(),
+            of: Some(claim.id.clone()),
             why: format!("{} succeeded", claim.id),
         });
     }

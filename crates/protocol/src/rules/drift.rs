@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 
 use crate::command::Changed;
+use crate::facts::claim::Claim;
 use crate::facts::gate::GateKind;
 use crate::facts::path::LogicalPath;
 use crate::facts::plan::{KernelExit, Phase};
@@ -10,6 +11,7 @@ use crate::facts::policy::Policy;
 use crate::facts::run::Run;
 use crate::facts::scope::Scope;
 use crate::facts::zone::Zone;
+use crate::rules::preflight::may_delete;
 
 /// The subject of a finding about deleted kernel files.
 pub const DELETES: &str = "deletes";
@@ -114,8 +116,9 @@ fn entries_in(policy: &Policy, phase: &Phase, zone: Zone) -> Vec<(String, String
         .collect()
 }
 
-/// What a finished phase's real diff asks, though it may report `ok`.
-pub fn after(policy: &Policy, run: &Run, phase: &Phase, changed: &[Changed]) -> Vec<Finding> {
+/// What a finished phase's real diff asks, though it may report `ok`: of what a human let the claim delete, nothing
+/// again.
+pub fn after(policy: &Policy, run: &Run, phase: &Phase, claim: &Claim, changed: &[Changed]) -> Vec<Finding> {
     let declared = zones_of(policy, phase);
     let risk = Scope::parse(&run.risk, policy.fold).ok();
     let list = |filter: &dyn Fn(&Changed) -> bool| -> Vec<String> {
@@ -139,7 +142,8 @@ pub fn after(policy: &Policy, run: &Run, phase: &Phase, changed: &[Changed]) -> 
             });
         }
     };
-    let deleted = list(&|it| it.deleted && zone(&it.path) == Zone::Kernel);
+    let unasked = |path: &LogicalPath| !may_delete(policy, claim, path);
+    let deleted = list(&|it| it.deleted && zone(&it.path) == Zone::Kernel && unasked(&it.path));
     add(GateKind::Zone, DELETES, "it deleted kernel files", deleted);
     let strayed = list(&|it| zone(&it.path) != Zone::Project && !declared.contains(&zone(&it.path)));
     add(

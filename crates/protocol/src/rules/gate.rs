@@ -135,6 +135,7 @@ fn effects(d: &mut Draft<'_>, gate: &Gate, choice: Choice, words: &str) {
                     };
                     d.push(Event::WorkCleared {
                         key,
+                        of: Some(id.clone()),
                         why: why.to_owned(),
                     });
                 }

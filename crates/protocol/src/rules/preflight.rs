@@ -6,6 +6,7 @@ use crate::facts::id::SessId;
 use crate::facts::kind::Kind;
 use crate::facts::lock::Holder;
 use crate::facts::path::LogicalPath;
+use crate::facts::policy::Policy;
 use crate::facts::scope::Scope;
 use crate::facts::zone::{Coverage, Zone};
 use crate::refusal::{Check, Detail};
@@ -281,13 +282,20 @@ pub(super) fn in_zone(asked: Asked<'_>, claim: &Claim, op: Op, path: &LogicalPat
         let right = has(&Right::Kernel) || has(&Right::Personal);
         return Err(Detail::Zone { zone, right });
     }
-    let this_path =
-        |text: &str| LogicalPath::parse(text, asked.policy.fold).is_ok_and(|named| named.key() == path.key());
-    let may_delete = |right: &Right| matches!(right, Right::Delete(text) if this_path(text));
-    if zone == Zone::Kernel && op == Op::Delete && !claim.rights.iter().any(may_delete) {
+    if zone == Zone::Kernel && op == Op::Delete && !may_delete(asked.policy, claim, path) {
         return Err(Detail::KernelDeleted);
     }
     Ok(())
+}
+
+/// Whether a human let this very path go.
+pub(super) fn may_delete(policy: &Policy, claim: &Claim, path: &LogicalPath) -> bool {
+    let this_path = |text: &str| {
+        let named = LogicalPath::parse(text, policy.fold);
+        named.is_ok_and(|named| named.key() == path.key())
+    };
+    let mut rights = claim.rights.iter();
+    rights.any(|right| matches!(right, Right::Delete(text) if this_path(text)))
 }
 
 /// Check 4.

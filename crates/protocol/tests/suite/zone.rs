@@ -399,3 +399,39 @@ fn the_policy_has_one_text() {
     assert_ne!(built_in(true).canonical(), folded.canonical());
     assert!(lists(&["a"]).starts_with("exact\nkernel glob .claude/settings*.json\n"));
 }
+
+/// A folder may be of a zone by a pattern for what lies in it.
+#[test]
+fn an_entry_is_of_the_zone_that_a_pattern_gives_to_all_below_it() {
+    let zones = configured(&ZoneLists {
+        kernel: given(&["agents/**", "laws/*/", "h*/law/**", "docs/*.md"]),
+        personal: given(&["agents/me/**"]),
+        ..ZoneLists::default()
+    });
+    for (entry, zone) in [
+        ("agents/", Kernel),
+        ("agents", Kernel),
+        ("agents/*.md", Kernel),
+        ("agents/x/", Kernel),
+        ("agents/me/", Personal),
+        ("agents-old/", Project),
+        ("laws/", Kernel),
+        ("house/law/", Kernel),
+        ("house/", Project),
+        // Only some of what lies there is of the zone, and the entry covers the rest.
+        ("docs/", Project),
+        (".", Project),
+        ("*", Project),
+        ("**/agents/", Project),
+    ] {
+        let scope = scope(entry);
+        let zones: Vec<Zone> = zones.entry_zones(&scope).into_iter().map(|it| it.1).collect();
+        assert_eq!(zones, [zone], "{entry}");
+    }
+    let covers = |entry: &str, at: &str| zones.coverage(&scope(entry), &path(at));
+    assert_eq!(covers("agents/", "agents/x.md"), Coverage::Yes);
+    assert_eq!(covers("agents/", "agents/me/x.md"), Coverage::OtherZone(Personal));
+    assert_eq!(covers(".", "agents/x.md"), Coverage::OtherZone(Kernel));
+    assert!(zones.overlap(&scope("agents/"), &scope("agents/x.md")));
+    assert!(!zones.overlap(&scope("."), &scope("agents/")));
+}

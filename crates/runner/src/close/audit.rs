@@ -7,7 +7,7 @@ use git::{Door, Made, Oid};
 use protocol::facts::claim::Base;
 use protocol::facts::path::LogicalPath;
 use protocol::facts::scope::Scope;
-use protocol::refusal::{Refusal, Stray};
+use protocol::refusal::{self, MadeBy, Refusal, Stray};
 use protocol::rules::attribute::{self, AtOpening, Change, Commit};
 
 use super::Notice;
@@ -146,7 +146,14 @@ impl Step<'_, '_> {
             seen.push(change);
         }
         let sorted = attribute::attribute(self.asked(), &self.claim, leave, &changes);
-        let mut strays: Vec<Stray> = sorted.strays.into_iter().map(|(_, stray)| stray).collect();
+        let mut strays: Vec<Stray> = sorted
+            .strays
+            .into_iter()
+            .map(|(at, stray)| Stray {
+                made: Some(made(folder, seen[at], base.commit.as_deref())),
+                ..stray
+            })
+            .collect();
         strays.extend(self.guarded_strays(&checkout, &audit.ignored, &base, leave)?);
 
         let mut part = Part {
@@ -236,7 +243,11 @@ impl Step<'_, '_> {
             let logical = checkout.logical(&unstored(path), self.door.policy.fold)?;
             let zone = self.door.policy.zones.zone_of(&logical);
             let why = format!("an ignored file of zone {zone} was changed");
-            Some(Stray { path: logical, why })
+            Some(Stray {
+                path: logical,
+                why,
+                made: None,
+            })
         });
         Ok(strays
             .filter(|it| leave.is_none_or(|leave| !leave.covers(&it.path)))
@@ -314,5 +325,21 @@ impl Step<'_, '_> {
         let artifacts = evidence.map(|it| it.artifacts.clone()).unwrap_or_default();
         self.notices
             .extend((!artifacts.is_empty()).then_some(Notice::Artifacts(artifacts)));
+    }
+}
+
+/// How a change came to be where it is.
+fn made(folder: &Path, change: &git::Change, base: Option<&str>) -> refusal::Made {
+    let by = if change.in_commits {
+        MadeBy::Commit(base.map(str::to_owned))
+    } else if change.untracked {
+        MadeBy::NewFile
+    } else {
+        MadeBy::Edit
+    };
+    refusal::Made {
+        checkout: folder.display().to_string(),
+        file: change.path.display().to_string(),
+        by,
     }
 }

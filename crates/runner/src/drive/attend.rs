@@ -464,9 +464,9 @@ impl Driver<'_> {
         id: &AttemptId,
         exit: &Exit,
     ) -> Result<(), Trouble> {
-        let refused = match self.close(hand, attempt, exit)? {
-            Shut::Yes => None,
-            Shut::No(why) => Some(why),
+        let (refused, known) = match self.close(hand, attempt, exit)? {
+            Shut::Yes => (None, Vec::new()),
+            Shut::No { why, known } => (Some(why), known),
             Shut::GivenUp => return Ok(()),
         };
         let changed = if refused.is_some() {
@@ -480,6 +480,7 @@ impl Driver<'_> {
             phase: attempt.id().to_owned(),
             attempt: id.clone(),
             refused,
+            known,
             changed,
         });
         match judged {
@@ -559,17 +560,20 @@ impl Driver<'_> {
                     // A gate or a pause came between: wait for its end and go on.
                     Refusal::GatePending { .. } | Refusal::Halted { .. } => {}
                     refusal => {
-                        let why = refusal.code().to_owned();
+                        let (why, known) = (refusal.code().to_owned(), refusal.known());
                         let phase = attempt.id().to_owned();
                         self.face.hear(News::Refused {
                             phase,
                             why: Box::new(refusal),
                         });
-                        return Ok(Shut::No(why));
+                        return Ok(Shut::No { why, known });
                     }
                 },
                 Err(CloseError::Fault(fault)) => return Err(Trouble::Store(fault)),
-                Err(other) => return Ok(Shut::No(other.to_string())),
+                Err(other) => {
+                    let (why, known) = (other.to_string(), Vec::new());
+                    return Ok(Shut::No { why, known });
+                }
             }
             hand.store.wait(world.head, LISTEN)?;
         }
@@ -639,7 +643,10 @@ enum Free {
 
 enum Shut {
     Yes,
-    No(String),
+    No {
+        why: String,
+        known: Vec<(String, String)>,
+    },
     GivenUp,
 }
 

@@ -12,13 +12,14 @@ use protocol::command::Command;
 use protocol::event::{Entry, Event};
 use protocol::facts::caller::Caller;
 use protocol::facts::claim::Fence;
+use protocol::facts::id::SessId;
 use protocol::facts::span::Span;
 use protocol::rules::{Asked, footprint, preflight};
 use protocol::world::{Footprint, Lease, Pick, World};
 use serde::Serialize;
 
 use crate::clock::{Clock, Reading};
-use crate::{Fault, Only, Outcome, Request, Store, submit};
+use crate::{Fault, Only, Outcome, Pages, Request, Store, listed, submit};
 
 pub use model::Model;
 pub use script::{Script, Step, opening, policy, run_of, scope};
@@ -46,6 +47,8 @@ pub struct Met {
     pub go: u64,
     /// Preflights that did not.
     pub no_go: u64,
+    /// Pages that were read.
+    pub pages: u64,
 }
 
 impl Met {
@@ -66,6 +69,7 @@ impl Met {
         self.boots += other.boots;
         self.go += other.go;
         self.no_go += other.no_go;
+        self.pages += other.pages;
     }
 }
 
@@ -180,6 +184,8 @@ pub fn play(seed: u64, steps: usize, open: &mut dyn FnMut(Clock) -> Box<dyn Stor
         differ(&seen, &rebuilt, false).unwrap_or_else(|why| panic!("{at}: tables and journal: {why}"));
     }
     tables_equal_journal(&mut *store).unwrap_or_else(|why| panic!("seed {seed}: {why}"));
+    pages_hold_each_once(&mut *store, &model.world, &mut met)
+        .unwrap_or_else(|why| panic!("seed {seed}: {why}"));
     met
 }
 
@@ -334,6 +340,34 @@ pub fn rebuild(store: &mut dyn Store) -> Result<World, String> {
 pub fn tables_equal_journal(store: &mut dyn Store) -> Result<(), String> {
     let world = rebuild(store)?;
     differ(&look(store, &world)?, &world, false)
+}
+
+/// Says whether pages of a few hold every claim and lock once, in order.
+fn pages_hold_each_once(store: &mut dyn Store, world: &World, met: &mut Met) -> Result<(), String> {
+    const FEW: usize = 3;
+    for live in [true, false] {
+        let claims = world.claims.values();
+        let wanted: Vec<&SessId> = claims
+            .filter(|claim| !(live && claim.is_terminal()))
+            .map(|claim| &claim.id)
+            .collect();
+        let mut pages = Pages::of_claims_by(live, FEW);
+        let mut seen = Vec::new();
+        while let Some((page, _)) = pages.turn(store).map_err(|fault| fault.to_string())? {
+            let claims: Vec<SessId> = listed(&page).map(|claim| claim.id.clone()).collect();
+            same("a page and its claims", &claims, &page.listed)?;
+            seen.extend(claims);
+            met.pages += 1;
+        }
+        same("claims by pages", &seen.iter().collect::<Vec<_>>(), &wanted)?;
+    }
+    let mut pages = Pages::of_locks_by(FEW);
+    let mut seen = Vec::new();
+    while let Some((page, _)) = pages.turn(store).map_err(|fault| fault.to_string())? {
+        seen.extend(page.locks.into_keys());
+        met.pages += 1;
+    }
+    same("locks by pages", &seen, &world.locks.keys().cloned().collect())
 }
 
 /// Opens a claim on a scope in one request, as tests and benches do.

@@ -1006,6 +1006,7 @@ impl Script {
                 phase,
                 attempt: id,
                 refused: self.chance(7).then(|| self.word()),
+                known: vec![("Path".to_owned(), self.word())],
                 changed: vec![Changed {
                     path: self.path(),
                     added: self.chance(50),

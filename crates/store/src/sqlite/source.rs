@@ -230,6 +230,14 @@ impl Source for Sqlite {
                 params![id.as_str()],
             ),
             Claims::All => self.ids_of("SELECT id FROM claim ORDER BY id", &[]),
+            Claims::Page { live, after, most } => self.ids_of(
+                if live {
+                    "SELECT DISTINCT owner FROM entry WHERE work = 0 AND owner > ?1 ORDER BY owner LIMIT ?2"
+                } else {
+                    "SELECT id FROM claim WHERE id > ?1 ORDER BY id LIMIT ?2"
+                },
+                params![after.map_or("", SessId::as_str), most as i64],
+            ),
         }
     }
 
@@ -270,6 +278,17 @@ impl Source for Sqlite {
                 Ok(locks)
             }
             Locks::All => self.leased("true", &[]),
+            // The root's key is empty, and comes before every other.
+            Locks::Page { after: None, most } => {
+                self.leased("true ORDER BY k.path LIMIT ?1", params![most as i64])
+            }
+            Locks::Page {
+                after: Some(after),
+                most,
+            } => self.leased(
+                "k.path > ?1 ORDER BY k.path LIMIT ?2",
+                params![after, most as i64],
+            ),
         }
     }
 

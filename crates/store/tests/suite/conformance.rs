@@ -58,6 +58,8 @@ fn assert_met_all(met: &Met) {
     );
     assert!(met.expired > 100 && met.boots > 0, "{met:#?}");
     assert!(met.go > 50 && met.no_go > 50, "{met:#?}");
+    // Five claims and a lock are on more than one page each.
+    assert!(met.pages > 100, "{met:#?}");
 }
 
 #[test]

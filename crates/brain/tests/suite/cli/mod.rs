@@ -1,8 +1,11 @@
 //! The real program, from the words that are typed to what is seen.
 
+mod advice;
 mod input;
+mod lists;
 mod race;
 mod stage;
+mod surroundings;
 mod tale;
 mod who;
 

@@ -13,6 +13,16 @@ pub const EXITS: &[i32] = &[
     0, 1, 2, 3, 4, 5, 6, 10, 11, 12, 13, 14, 15, 20, 21, 22, 64, 65, 69, 75, 78,
 ];
 
+/// A claim that anybody may open.
+pub const OPEN: [&str; 6] = ["claim", "open", "--scope", "docs", "--task", "x"];
+
+/// One message: its first line is the error with its code, and no other error follows.
+pub fn is_one_message(err: &str) {
+    assert!(err.starts_with("error: ") && err.contains(']'), "{err}");
+    assert_eq!(err.matches("error: ").count(), 1, "{err}");
+    assert!(err.lines().count() <= 12, "{err}");
+}
+
 /// A folder with a home, a brain's root, and a clock.
 pub struct Stage {
     folder: tempfile::TempDir,

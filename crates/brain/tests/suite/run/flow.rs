@@ -79,7 +79,7 @@ fn a_diamond_joins_and_scopes_that_meet_run_one_after_the_other() {
 }
 
 #[test]
-fn a_worktree_starts_at_the_themes_head_wherever_the_run_is_started_o_31() {
+fn o_31_a_worktree_starts_at_the_themes_head_wherever_the_run_is_started() {
     let house = House::new();
     house.plan(&(writer("1", "", "") + "  - {id: 2, type: deploy, scope: 2/, run: 'git log --oneline > TOP/log; mkdir 2; echo > 2/f'}\n"));
     // The one who starts it sits in a linked worktree on another branch.

@@ -3,7 +3,7 @@
 use super::house::House;
 
 #[test]
-fn a_gate_before_a_phase_opens_no_claim_until_a_human_answered_o_12() {
+fn o_12_a_gate_before_a_phase_opens_no_claim_until_a_human_answered() {
     let house = House::new();
     house.plan(
         "  - {id: 1, type: deploy, scope: a/, gate: human, story_angle: 'write a', run: 'mkdir a; echo > a/f'}\n\
@@ -35,7 +35,7 @@ fn a_gate_before_a_phase_opens_no_claim_until_a_human_answered_o_12() {
 const HELD: &str = "  - {id: 1, type: deploy, scope: a/, run: 'echo > TOP/here; mkdir a; echo > a/f; until test -e TOP/go; do sleep 0.05; done'}\n";
 
 #[test]
-fn a_plan_that_changed_meanwhile_asks_with_the_difference_and_a_comment_does_not_o_14() {
+fn o_14_a_plan_that_changed_meanwhile_asks_with_the_difference_and_a_comment_does_not() {
     let second = |scope: &str, more: &str| {
         format!(
             "{HELD}  - {{id: 2, type: deploy, scope: {scope}, run: 'mkdir -p b c; echo > {scope}f'}}{more}\n"
@@ -127,6 +127,30 @@ fn a_failure_is_retried_after_a_stored_pause_and_then_asked_about() {
 }
 
 #[test]
+fn who_is_asked_about_a_refused_close_sees_what_refused_it_and_answers_for_that() {
+    let house = House::new();
+    house.plan(
+        "  - {id: 1, type: deploy, scope: a/, run: 'mkdir a b; echo > a/f; echo > b/stray; echo > b/other'}\n\
+         \x20 - {id: 2, type: code, scope: c/, needs: [], baseline: false, tests: sh tests/red.sh, run: 'mkdir c; echo > c/f'}\n",
+    );
+    let run = house.start(&["run", "p.yml"]);
+    let (gate, _) = house.gate();
+    let bound = house.json(&["gate", "show", &gate])["gate"]["shown"].to_string();
+    let shown = house.settle("failed", "skip");
+    assert!(shown.contains("close.out_of_scope"), "{shown}");
+    for path in ["b/stray (", "b/other ("] {
+        assert!(shown.contains(&format!("   Path     : {path}")), "{shown}");
+        assert!(bound.contains(path), "the answer is not bound to {path}: {bound}");
+    }
+    let shown = house.settle("failed", "skip");
+    assert!(shown.contains("close.tests_red"), "{shown}");
+    assert!(shown.contains("   Tests    : sh tests/red.sh"), "{shown}");
+    assert!(shown.contains("   Counts   : 1 of 1 failed"), "{shown}");
+    let said = run.end();
+    assert_eq!(said.code, 0, "{}{}", said.out, said.err);
+}
+
+#[test]
 fn what_needs_a_skipped_phase_asks_once_and_an_abort_ends_the_run() {
     let plan = "  - {id: 1, type: deploy, scope: a/, run: 'exit 4'}\n  - {id: 2, type: deploy, scope: b/, run: 'mkdir b; echo > b/f'}\n";
     let house = House::new();
@@ -183,16 +207,18 @@ fn a_partial_result_asks_with_the_plans_text_and_a_yes_beforehand_is_taken() {
 
 #[test]
 fn a_kernel_scope_asks_first_and_gives_the_right_and_new_kernel_files_ask_after() {
-    let house = House::with("zones:\n  kernel: [agents/]");
-    house.plan("  - {id: 1, type: brain-write, scope: agents/, run: 'mkdir agents; BRAIN preflight check @me agents/new.md && echo > agents/new.md'}\n");
-    let run = house.start(&["run", "p.yml"]);
-    let shown = house.settle("zone", "continue");
-    assert!(shown.contains("kernel"), "{shown}");
-    let shown = house.settle("architecture", "continue");
-    assert!(shown.contains("agents/new.md"), "{shown}");
-    let said = run.end();
-    assert_eq!(said.code, 0, "{}{}", said.out, said.err);
-    assert!(house.has("agents/new.md"));
+    for pattern in ["agents/", "agents/**"] {
+        let house = House::with(&format!("zones:\n  kernel: [\"{pattern}\"]"));
+        house.plan("  - {id: 1, type: brain-write, scope: agents/, run: 'mkdir agents; BRAIN preflight check @me agents/new.md && echo > agents/new.md'}\n");
+        let run = house.start(&["run", "p.yml"]);
+        let shown = house.settle("zone", "continue");
+        assert!(shown.contains("agents/ is kernel"), "{shown}");
+        let shown = house.settle("architecture", "continue");
+        assert!(shown.contains("agents/new.md"), "{shown}");
+        let said = run.end();
+        assert_eq!(said.code, 0, "{}{}", said.out, said.err);
+        assert!(house.has("agents/new.md"));
+    }
 }
 
 #[test]

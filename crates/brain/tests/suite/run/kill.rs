@@ -116,7 +116,7 @@ fn go_on(house: &House, how: &str) {
 
 #[cfg(feature = "testkit")]
 #[test]
-fn a_run_that_is_killed_at_any_step_goes_on_to_the_same_end_o_31() {
+fn o_31_a_run_that_is_killed_at_any_step_goes_on_to_the_same_end() {
     let (most, at_most) = patience();
     let began = Instant::now();
     // A prime apart, so that a bounded run of the test still meets every part of a run.

@@ -2,8 +2,11 @@
 
 mod house;
 
+mod demo;
+mod drift;
 mod end;
 mod flow;
 mod gates;
 mod kill;
+mod triggers;
 mod verbs;

@@ -2,7 +2,7 @@
 
 use std::sync::OnceLock;
 
-use super::engine::Machine;
+use super::engine::{Machine, find};
 use super::part::{Part, Piece};
 use super::{ScopeError, limits};
 use crate::facts::path::{self, Fold, LogicalPath};
@@ -187,6 +187,19 @@ impl Entry {
             Some(place) => path::lies_in(key, place),
             None => self.machine().accepts(key),
         }
+    }
+
+    /// Says exactly whether a pattern holds all below a folder other than the root.
+    pub(in crate::facts) fn holds_all_below(&self, folder: &str) -> bool {
+        // A name that no pattern spells out rules nearly all of them out.
+        if folder.is_empty() || !self.is_glob() || !self.matches(&format!("{folder}/\u{1}")) {
+            return false;
+        }
+        let names = folder.split('/').map(|name| Part::Literal(name.into()));
+        let below = Machine::new(&names.chain([Part::Deep]).collect::<Vec<_>>(), false);
+        // Bounded, since the pattern was when it was parsed.
+        let left = find(&[&below], &[self.machine()], usize::MAX);
+        left.ok().flatten().is_none()
     }
 
     /// Says whether every path of `other` certainly lies under this entry; a no is not certain.

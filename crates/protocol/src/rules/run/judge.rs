@@ -25,6 +25,7 @@ const BACKOFF: Span = Span::from_ms(1_000);
 const BACKOFF_MOST: Span = Span::from_ms(60_000);
 
 /// Judges an attempt by its claim's end and by what it really changed; each attempt once.
+#[expect(clippy::too_many_arguments, reason = "the fields of one command")]
 pub(crate) fn judge_attempt(
     d: &mut Draft<'_>,
     run: &RunId,
@@ -32,6 +33,7 @@ pub(crate) fn judge_attempt(
     phase: &str,
     attempt: &AttemptId,
     refused: Option<&str>,
+    known: &[(String, String)],
     changed: &[Changed],
 ) -> Result<(), Refusal> {
     let the_run = driven(d, run, driver)?.clone();
@@ -78,13 +80,13 @@ pub(crate) fn judge_attempt(
     });
     if outcome == Outcome::Failed {
         let why = why.unwrap_or_else(|| "the attempt failed".to_owned());
-        failed(d, &the_run, &phase, &claim, &why, by_human);
+        failed(d, &the_run, &phase, &claim, &why, known, by_human);
         return Ok(());
     }
     if outcome == Outcome::Ok {
         breaker::succeed(d, &claim);
     }
-    let found = drift::after(d.asked.policy, &the_run, &it.phase, changed);
+    let found = drift::after(d.asked.policy, &the_run, &it.phase, &claim, changed);
     if found.is_empty() {
         accept(d, &the_run, &phase);
     } else {
@@ -127,7 +129,15 @@ pub fn said_by(exit: &Exit) -> String {
 }
 
 /// Counts a failure, then retries, or asks a human.
-fn failed(d: &mut Draft<'_>, run: &Run, phase: &str, claim: &Claim, why: &str, by_human: bool) {
+fn failed(
+    d: &mut Draft<'_>,
+    run: &Run,
+    phase: &str,
+    claim: &Claim,
+    why: &str,
+    known: &[(String, String)],
+    by_human: bool,
+) {
     breaker::count(d, claim, why);
     let tripped = d.world.works.get(&claim.work).is_some_and(|work| work.tripped);
     let Some(it) = phase_of(&d.world, &run.id, phase).cloned() else {
@@ -161,8 +171,9 @@ fn failed(d: &mut Draft<'_>, run: &Run, phase: &str, claim: &Claim, why: &str, b
             GateKind::Failed
         };
         let attempts = it.attempts.len();
-        let known = vec![("Attempts".to_owned(), attempts.to_string())];
-        ask(d, run, phase, kind, claim.id.as_str(), why, &known);
+        let mut shown = vec![("Attempts".to_owned(), attempts.to_string())];
+        shown.extend(known.iter().cloned());
+        ask(d, run, phase, kind, claim.id.as_str(), why, &shown);
     }
 }
 
@@ -226,13 +237,15 @@ fn ask(
     let digest = phase_of(&d.world, &run.id, phase)
         .map(|it| it.digest.clone())
         .unwrap_or_default();
+    // The answer is bound to all that its giver sees.
+    let seen = known.iter().map(|(label, text)| format!("\n{label}: {text}"));
     let gate = crate::command::OpenGate {
         about: About::Phase(run.id.clone(), phase.to_owned()),
         kind,
         subject: subject.to_owned(),
         why: why.to_owned(),
         known: known.to_vec(),
-        shown: format!("{digest} {subject}"),
+        shown: format!("{digest} {subject}{}", seen.collect::<String>()),
     };
     push_gate(d, &gate);
     false
@@ -288,6 +301,7 @@ pub(crate) fn answered(d: &mut Draft<'_>, run: &RunId, phase: &str, gate: &Gate,
             for key in works_of(d, &the_run, &it) {
                 d.push(Event::WorkCleared {
                     key,
+                    of: it.last().map(|attempt| attempt.claim.clone()),
                     why: format!("continue at {}", gate.id),
                 });
             }

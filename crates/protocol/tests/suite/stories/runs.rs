@@ -34,6 +34,26 @@ fn phases_go_in_the_order_of_their_needs() {
     );
 }
 
+/// The end of a run closes its pilot first and ends the run then: a crash between the two is no abort.
+#[test]
+fn a_run_whose_pilot_was_closed_before_a_crash_is_finished_by_the_next_driver() {
+    check(
+        "
+        ana starts p 1                           -> yes
+        ana delegates p 1                        -> yes
+        p-1 closes 1/1                           -> yes
+        ana judges p 1                           -> yes
+        ana closes p                             -> yes
+        p is closed
+        p offers finish
+        @plain takes p gone                      -> yes
+        p offers finish
+        @plain finishes-run p finished           -> yes
+        p ended finished
+    ",
+    );
+}
+
 #[test]
 fn what_there_is_not_is_unknown() {
     check(
