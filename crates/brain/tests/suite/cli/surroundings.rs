@@ -133,7 +133,7 @@ fn a_store_with_a_damaged_table_is_made_anew_from_its_journal_r_30() {
     stage.ok(&OPEN);
     let database = stage.root.join(".brain/brain.db");
     let connection = rusqlite::Connection::open(&database).unwrap();
-    let looked = "SELECT rootpage FROM sqlite_schema WHERE name = 'gate_run'";
+    let looked = "SELECT rootpage FROM sqlite_schema WHERE name = 'gate_about'";
     let page: i64 = connection.query_row(looked, [], |row| row.get(0)).unwrap();
     connection
         .execute_batch("PRAGMA wal_checkpoint(TRUNCATE)")
