@@ -20,9 +20,9 @@ use crate::caller::Probe;
 use crate::cli::Globals;
 use crate::config::{self, Config};
 use crate::failure::{Failure, Trouble};
+use crate::keys::Keys;
 use crate::out::Out;
 use crate::place::{PlaceError, Placer};
-use crate::proof::Keys;
 use crate::root::{Root, RootError};
 
 /// How much of an id must be typed.

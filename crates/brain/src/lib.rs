@@ -22,6 +22,7 @@ pub mod failure;
 pub mod gitwords;
 pub mod ground;
 pub mod human;
+pub mod keys;
 pub mod manual;
 pub mod out;
 pub mod place;

@@ -17,17 +17,6 @@ pub fn phases<'w>(world: &'w World, run: &Run) -> Vec<&'w PhaseRun> {
         .collect()
 }
 
-/// How a run stands, in a word.
-pub fn end_word(run: &Run) -> &'static str {
-    match run.end {
-        None => "under way",
-        Some(RunEnd::Finished) => "finished",
-        Some(RunEnd::Failed) => "failed",
-        Some(RunEnd::Cancelled) => "cancelled",
-        Some(RunEnd::Aborted) => "aborted",
-    }
-}
-
 struct Row {
     phase: String,
     title: String,
@@ -82,7 +71,7 @@ pub fn document(world: &World, run: &Run) -> Value {
         |standing: &dyn Fn(&Standing) -> bool| phases.iter().filter(|it| standing(&it.standing)).count();
     json!({
         "run": wire::run(run, &phases),
-        "end": end_word(run),
+        "end": wire::end_word(run),
         "delivered": count(&|it| *it == Standing::Accepted(Outcome::Ok)),
         "partial": count(&|it| *it == Standing::Accepted(Outcome::Partial)),
         "skipped": count(&|it| *it == Standing::Skipped),
@@ -128,7 +117,7 @@ fn landings(run: &Run) -> Vec<String> {
 }
 
 fn text(world: &World, run: &Run, rows: &[Row]) -> String {
-    let mut lines = vec![format!("{} {}: {}", run.plan, end_word(run), counts(rows))];
+    let mut lines = vec![format!("{} {}: {}", run.plan, wire::end_word(run), counts(rows))];
     for row in rows {
         let tries = if row.attempts == 1 {
             String::new()
@@ -179,7 +168,7 @@ fn counts(rows: &[Row]) -> String {
 fn markdown(world: &World, run: &Run, rows: &[Row]) -> String {
     let cell = |text: &str| advice::escaped(text).replace('|', "\\|");
     let mut lines = vec![
-        format!("# {} — {}", cell(&run.plan), end_word(run)),
+        format!("# {} — {}", cell(&run.plan), wire::end_word(run)),
         String::new(),
         counts(rows),
         String::new(),
@@ -245,7 +234,7 @@ fn html(world: &World, run: &Run, rows: &[Row]) -> String {
          <h1>{plan} — {end}</h1>\n<p>{counts}</p>\n<table><tr><th>phase<th><th>result<th>files<th>tests<th>attempts<th>time</tr>\n\
          {body}</table>\n<ul>\n{extra}</ul></html>",
         plan = safe(&run.plan),
-        end = end_word(run),
+        end = wire::end_word(run),
         counts = counts(rows),
     )
 }

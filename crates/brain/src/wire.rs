@@ -7,7 +7,7 @@ use protocol::facts::caller::Proof;
 use protocol::facts::claim::{Claim, ClaimResult, End, Evidence, EvidenceSource, FailedBy, Fence, Owner};
 use protocol::facts::gate::{About, Gate};
 use protocol::facts::lock::Lock;
-use protocol::facts::run::{Exit, PhaseRun, Run, Standing};
+use protocol::facts::run::{Exit, PhaseRun, Run, RunEnd, Standing};
 use protocol::facts::signal::{Address, Sender, Signal};
 use protocol::facts::time::{Instant, rfc3339};
 use protocol::refusal::Held;
@@ -290,7 +290,7 @@ pub fn run(run: &Run, phases: &[&PhaseRun]) -> Value {
         "theme": run.theme,
         "jobs": run.jobs,
         "started_at": time(run.started_at),
-        "end": run.end.map(|_| crate::report::end_word(run)),
+        "end": run.end.map(|_| end_word(run)),
         "ended_at": run.ended_at.map(time),
         "phases": phases.iter().map(|it| phase(it)).collect::<Vec<_>>(),
     })
@@ -381,5 +381,16 @@ fn outside(value: Value) -> Value {
         ),
         Value::Array(list) => Value::Array(list.into_iter().map(outside).collect()),
         other => other,
+    }
+}
+
+/// How a run stands, in a word.
+pub fn end_word(run: &Run) -> &'static str {
+    match run.end {
+        None => "under way",
+        Some(RunEnd::Finished) => "finished",
+        Some(RunEnd::Failed) => "failed",
+        Some(RunEnd::Cancelled) => "cancelled",
+        Some(RunEnd::Aborted) => "aborted",
     }
 }

@@ -448,7 +448,7 @@ fn status(cx: &mut Context, run: Option<&str>) -> Result<u8, Failure> {
     }
     let (run, world) = whole(cx, run)?;
     let phases: Vec<&PhaseRun> = report::phases(&world, &run);
-    let mut text = vec![format!("{}  {}  {}", run.id, run.plan, report::end_word(&run))];
+    let mut text = vec![format!("{}  {}  {}", run.id, run.plan, wire::end_word(&run))];
     for phase in &phases {
         let (standing, outcome) = wire::standing(&phase.standing);
         let outcome = outcome.map_or(String::new(), |outcome| format!(" {outcome}"));
