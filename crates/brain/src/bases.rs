@@ -70,8 +70,14 @@ pub struct Own {
 /// No repository, no commit, or a detached head without a theme.
 pub fn plan_worktree(cx: &Context, ask: &mut OpenClaim) -> Result<Own, Failure> {
     let lost = |why: &str| Trouble::new(exit::NOT_YOURS, "claim.no_worktree", format!("--worktree: {why}"));
+    if let Some(branch) = &ask.branch {
+        let why = format!("--worktree makes a branch of its own, so --branch {branch} cannot be");
+        return Err(Trouble::usage(why)
+            .hint("leave --branch out; --theme names where the work lands")
+            .into());
+    }
     let checkout = Checkout::find(cx.root.dir(), cx.root.dir())
-        .ok_or_else(|| lost("the root lies in no git repository"))?;
+        .ok_or_else(|| lost("the root lies in no git repository").fix("make one", "git init"))?;
     let base = ask
         .base
         .get(&checkout.repo)

@@ -368,6 +368,11 @@ pub const ALL: &[Code] = &[
         "the merge would overwrite uncommitted work",
     ),
     no(
+        "run.no_place",
+        exit::NOT_YOURS,
+        "a run has no repository, commit or branch to begin at",
+    ),
+    no(
         "run.phase",
         exit::UNREADABLE,
         "a phase cannot be carried out as it is written",
@@ -395,6 +400,11 @@ pub const ALL: &[Code] = &[
         "git.no_commit",
         exit::NOT_YOURS,
         "the repository has no commit yet",
+    ),
+    no(
+        "git.submodules",
+        exit::NOT_YOURS,
+        "a submodule could not be filled",
     ),
     no(
         "git.no_identity",

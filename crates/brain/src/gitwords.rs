@@ -51,6 +51,11 @@ pub fn trouble(error: &git::Error) -> Trouble {
             new(exit::MEND, "git.hook_refused", format!("the hook {hook} of {at} refused: {said}"))
                 .hint("mend what it complains about; a hook is never gone round")
         }
+        Kind::Submodules => {
+            let said = error.stderr().lines().next().unwrap_or("git does not say why");
+            new(exit::NOT_YOURS, "git.submodules", format!("a submodule of {at} could not be filled: {said}"))
+                .fix("see whether it can be", "git submodule update --init --recursive")
+        }
         Kind::KeyRefused => new(exit::MEND, "git.key_refused", format!("the commit in {at} could not be signed: {}", error.stderr()))
             .hint("unlock the signing key; signing is never left out"),
         Kind::Filter { path, name } => new(

@@ -4,6 +4,7 @@
 
 use protocol::facts::claim::State;
 use protocol::facts::id::SessId;
+use protocol::facts::span::Span;
 use protocol::facts::time::{Instant, rfc3339};
 use protocol::refusal::{Held, Made, MadeBy, Refusal};
 
@@ -193,7 +194,11 @@ pub fn of_refusal(refusal: &Refusal) -> (String, Vec<Advice>) {
         R::Detached { repo } => (
             format!(
                 "the head of {} is detached, so nothing says where the work belongs",
-                quote(repo)
+                if repo == "." {
+                    "the repository".to_owned()
+                } else {
+                    quote(repo)
+                }
             ),
             vec![
                 advise("make a branch", "git switch -c NAME"),
@@ -206,8 +211,10 @@ pub fn of_refusal(refusal: &Refusal) -> (String, Vec<Advice>) {
             most_ms,
         } => (
             format!(
-                "a time to live of {asked_ms} ms is outside {least_ms} ms to {} days",
-                most_ms / 86_400_000
+                "a time to live of {} is outside {} to {}",
+                Span::from_ms(*asked_ms),
+                Span::from_ms(*least_ms),
+                Span::from_ms(*most_ms)
             ),
             vec![hint("write it as 90s, 30m, 4h or 2d")],
         ),
@@ -482,7 +489,13 @@ pub fn of_refusal(refusal: &Refusal) -> (String, Vec<Advice>) {
                 format!("brain close {id}"),
             )],
         ),
-        R::ReportRejected { why, .. } => (format!("the report does not vouch for this work: {why}"), vec![]),
+        R::ReportRejected { id, why } => (
+            format!("the report does not vouch for this work: {why}"),
+            vec![advise(
+                "close without it, and brain runs the tests",
+                format!("brain close {id}"),
+            )],
+        ),
         R::NotClosing { id } => (
             format!("no close of {id} has begun"),
             vec![advise("begin it", format!("brain close {id}"))],

@@ -70,6 +70,7 @@ pub fn read(config: &Config, policy: &Policy, path: &Path) -> Result<(Fact, Vec<
             "plan.unreadable",
             format!("cannot read {}: {error}", path.display()),
         )
+        .hint("name the file that holds the plan, seen from here")
     })?;
     let shown = path.display().to_string();
     known_to(config, policy, |known| read_bytes(&bytes, &shown, known))

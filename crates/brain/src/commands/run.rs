@@ -411,6 +411,9 @@ fn failure(name: &str, why: Why) -> Failure {
         .fix("rename it", format!("git branch -m {branch} {branch}-old"))
         .hint("or give the plan another `branch:`")
         .into(),
+        Why::Place { why, mend } => Trouble::new(exit::NOT_YOURS, "run.no_place", why)
+            .fix("mend that first", mend)
+            .into(),
         Why::Phase { phase, why } => {
             Trouble::new(exit::UNREADABLE, "run.phase", format!("phase {phase}: {why}")).into()
         }

@@ -23,7 +23,7 @@ impl Reader {
             if !keys.contains(&entry.key.as_str()) {
                 let fix = match nearest(&entry.key, keys) {
                     Some(near) => format!("did you mean `{near}`?"),
-                    None => format!("`{name}` has {}", listed(keys)),
+                    None => format!("`{name}` has {}", listed(keys, "and")),
                 };
                 let message = format!("`{name}` has no key `{}`", entry.key);
                 self.flaws.push(Flaw::new(entry.at, message, fix));
@@ -51,11 +51,11 @@ impl Reader {
         match &node.value {
             Value::Text { text, .. } if !text.trim().is_empty() => Some(text.clone()),
             _ => {
-                self.flaw(
-                    node,
-                    format!("`{name}` is a text"),
-                    format!("write it in one line: `{name}: …`"),
-                );
+                let message = match &node.value {
+                    Value::Text { .. } => format!("`{name}` is empty"),
+                    _ => format!("`{name}` is a text"),
+                };
+                self.flaw(node, message, format!("write it in one line: `{name}: …`"));
                 None
             }
         }
@@ -130,7 +130,7 @@ impl Reader {
             let names: Vec<&str> = words.iter().map(|(word, _)| *word).collect();
             let fix = match nearest(&text, &names) {
                 Some(near) => format!("did you mean `{near}`?"),
-                None => format!("write {}", listed(&names)),
+                None => format!("write {}", listed(&names, "or")),
             };
             self.flaw(node, format!("`{name}` cannot be {text:?}"), fix);
         }
@@ -138,12 +138,12 @@ impl Reader {
     }
 }
 
-/// Lists words for a reader: `a`, `b` and `c`.
-fn listed(words: &[&str]) -> String {
+/// Lists words: `a`, `b` and `c`, or whatever stands before the last.
+fn listed(words: &[&str], before_last: &str) -> String {
     let quoted: Vec<String> = words.iter().map(|word| format!("`{word}`")).collect();
     match quoted.split_last() {
         Some((last, [])) => last.clone(),
-        Some((last, rest)) => format!("{} and {last}", rest.join(", ")),
+        Some((last, rest)) => format!("{} {before_last} {last}", rest.join(", ")),
         None => String::new(),
     }
 }

@@ -45,8 +45,6 @@ const COMPOSE_LOCAL: &str = "brain-compose.local.yml";
 pub struct Config {
     /// The id that keeps brains apart in a shared store.
     pub brain: Option<String>,
-    /// The address of a shared store; never shown.
-    pub store: Option<String>,
     /// Whether a human claim may write the kernel paths that it names.
     pub kerneluser: bool,
     /// The patterns per zone; [`Config::policy`] makes the zones.

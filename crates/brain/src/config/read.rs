@@ -51,7 +51,6 @@ const FAILS_LIMIT: u32 = 1_000;
 pub(super) fn config(root: Option<&Node>, reader: &mut Reader) -> Config {
     let mut config = Config {
         brain: None,
-        store: None,
         kerneluser: true,
         zones: Default::default(),
         fails_max: FAILS_MAX,
@@ -89,7 +88,12 @@ pub(super) fn config(root: Option<&Node>, reader: &mut Reader) -> Config {
         let key = key.as_str();
         match key {
             "brain" => config.brain = brain_id(node, reader),
-            "store" => config.store = reader.text(node, key),
+            // Passed over, it would leave two machines that think they are coordinated.
+            "store" => reader.flaw(
+                node,
+                "`store` names a shared store, and this brain keeps its own in `.brain/brain.db`",
+                "take the line out, and let the work of one machine alone into this brain",
+            ),
             "kerneluser" => set(&mut config.kerneluser, reader.truth(node, key)),
             "zones" => zones(node, &mut config, reader),
             "circuit_breaker" => {

@@ -34,7 +34,7 @@ fn what_init_writes_is_the_defaults() {
 #[test]
 fn every_key_is_read() {
     let config = read(
-        "brain: b\nstore: postgres://u:p@db/x\nkerneluser: false\nzones: {personal: [notes/], kernel: LAW.md}\n\
+        "brain: b\nkerneluser: false\nzones: {personal: [notes/], kernel: LAW.md}\n\
          circuit_breaker: {max_consecutive_fails: 5}\nstale_grace: 2d\nmain_branch: trunk\npush: true\n\
          tests: {run: cargo test, format: libtest, exit_is_enough: [make check]}\nevidence: clean\n\
          gates: {signed: true, signers: keys, timeout: 4h, elicitation: true}\njournal: {to: off}\n\
@@ -44,7 +44,6 @@ fn every_key_is_read() {
          context: {provider: x}\nsecrets: {file: MYSECRETS}\nsandbox: {net: false}\nanything: else\n",
     )
     .unwrap();
-    assert_eq!(config.store.as_deref(), Some("postgres://u:p@db/x"));
     assert!(!config.kerneluser && config.push);
     assert_eq!(
         (config.fails_max, config.stale_grace.to_string()),

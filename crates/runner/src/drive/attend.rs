@@ -544,6 +544,11 @@ impl Driver<'_> {
             if self.is_given_up() {
                 return Ok(Shut::GivenUp);
             }
+            // Nothing ran, so there is nothing to look over, and perhaps no place to look at.
+            if let Exit::NotStarted(_) = exit {
+                let (why, known) = (said_by(exit), Vec::new());
+                return Ok(Shut::No { why, known });
+            }
             if claim.waiting.is_some() || !world.pauses(claim).is_empty() {
                 hand.store.wait(world.head, LISTEN)?;
                 continue;

@@ -61,19 +61,28 @@ pub(crate) struct Place {
     pub inside: PathBuf,
 }
 
+impl Place {
+    /// The repository as people know it.
+    fn folder(&self) -> &str {
+        if self.key == "." {
+            "the repository"
+        } else {
+            &self.key
+        }
+    }
+}
+
 /// Finds the repository that holds a phase's project.
 pub(crate) fn place_of(ground: &Ground, phase: &Phase) -> Result<Place, Trouble> {
-    let trouble = |why: String| Trouble::Phase {
-        phase: phase.id.to_string(),
-        why,
-    };
     let folder = match &phase.project {
         Some(name) => ground.projects.get(name).cloned().unwrap_or_default(),
         None => String::new(),
     };
     let folder = ground.root.join(folder);
-    let repository = Repository::find(&folder)
-        .ok_or_else(|| trouble(format!("{} lies in no git repository", folder.display())))?;
+    let repository = Repository::find(&folder).ok_or_else(|| Trouble::Place {
+        why: format!("{} lies in no git repository", folder.display()),
+        mend: "git init".to_owned(),
+    })?;
     let top = repository
         .main_checkout()
         .unwrap_or_else(|| repository.home())
@@ -233,25 +242,29 @@ fn main_branch(planned: &Planned, place: &Place) -> Result<String, Trouble> {
     {
         return match place.door.branch(&name)? {
             Some(_) => Ok(name),
-            None => Err(Trouble::Phase {
-                phase: "all".to_owned(),
-                why: format!("{} has no branch {name}", place.key),
-            }),
+            None => Err(no_branch(place, &name)),
         };
     }
     match place.door.head()? {
         Head::Branch { name, .. } => Ok(name),
-        Head::Unborn { .. } => Err(Trouble::Phase {
-            phase: "all".to_owned(),
-            why: format!("the repository {} has no commit yet: make one first", place.key),
+        Head::Unborn { .. } => Err(Trouble::Place {
+            why: format!("{} has no commit yet", place.folder()),
+            mend: "git commit --allow-empty -m start".to_owned(),
         }),
-        Head::Detached(_) => Err(Trouble::Phase {
-            phase: "all".to_owned(),
+        Head::Detached(_) => Err(Trouble::Place {
             why: format!(
-                "the head of {} is detached: name the main branch with `main_branch`",
-                place.key
+                "the head of {} is detached, and no `main_branch` says where the run begins",
+                place.folder()
             ),
+            mend: "git switch -c NAME".to_owned(),
         }),
+    }
+}
+
+fn no_branch(place: &Place, name: &str) -> Trouble {
+    Trouble::Place {
+        why: format!("{} has no branch {name}", place.folder()),
+        mend: format!("git branch {name}"),
     }
 }
 
@@ -260,11 +273,7 @@ pub(crate) fn ensure_theme(place: &Place, theme: &str, main: &str) -> Result<Oid
     if let Some(at) = place.door.branch(theme)? {
         return Ok(at);
     }
-    let lost = || Trouble::Phase {
-        phase: "all".to_owned(),
-        why: format!("{} has no branch {main}", place.key),
-    };
-    let at = place.door.branch(main)?.ok_or_else(lost)?;
+    let at = place.door.branch(main)?.ok_or_else(|| no_branch(place, main))?;
     mortal::step();
     place.door.branch_create(theme, &at)?;
     Ok(at)

@@ -134,6 +134,13 @@ pub enum Trouble {
         /// The repository.
         repo: String,
     },
+    /// The run has no place to begin at.
+    Place {
+        /// What is missing.
+        why: String,
+        /// The command that makes it.
+        mend: String,
+    },
     /// A phase asks for what cannot be had.
     Phase {
         /// The phase.
@@ -188,6 +195,7 @@ impl std::fmt::Display for Trouble {
                     "{branch} is there already in {repo}, and no run of this brain made it"
                 )
             }
+            Trouble::Place { why, .. } => f.write_str(why),
             Trouble::Phase { phase, why } => write!(f, "phase {phase}: {why}"),
         }
     }

@@ -20,6 +20,12 @@ fn a_broken_configuration_is_told_with_its_place_and_nothing_is_done() {
             "brain.yml:2",
         ),
         ("brain.yml", "brain: shop\nbrain: again\n", "brain.yml:2"),
+        ("brain.yml", "brain: shop\ntests: ''\n", "brain.yml:2"),
+        (
+            "brain.yml",
+            "brain: shop\nstore: postgres://u:p@db/x\n",
+            "brain.yml:2",
+        ),
         ("brain.local.yml", "tests: {command: x}\n", "brain.local.yml:1"),
         ("brain.local.yml", "\t- x\n", "brain.local.yml:1"),
     ] {
@@ -335,4 +341,19 @@ fn what_ends_a_lock_run_ends_its_command_and_gives_the_lock_back() {
             "{script}: it is free again"
         );
     }
+}
+
+/// A worktree has a branch of its own, so another one is not silently passed over.
+#[test]
+fn a_worktree_takes_no_branch() {
+    let stage = Stage::brain();
+    let head = stage.head();
+    let err = stage.no(
+        64,
+        "usage",
+        &[&OPEN[..], &["--worktree", "--branch", "main"]].concat(),
+    );
+    is_one_message(&err);
+    assert!(err.contains("--theme"), "{err}");
+    assert_eq!(stage.head(), head);
 }

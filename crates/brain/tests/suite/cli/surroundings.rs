@@ -318,3 +318,58 @@ fn a_folder_that_is_gone_or_closed_to_us_is_told() {
     stage.cwd = stage.path.clone();
     is_one_message(&stage.no(69, "brain.none", &["status"]));
 }
+
+/// A run that has no place to begin at says what to make, and begins nothing.
+#[test]
+fn a_run_without_a_repository_a_commit_or_a_branch_says_what_to_make() {
+    let plan = "name: p\nmode: swarm\nphases:\n  - {id: 1, type: deploy, scope: a/, run: 'true'}\n";
+    for (make, mend) in [
+        ("true", "git init"),
+        ("git init -q", "git commit --allow-empty -m start"),
+        (
+            "git init -q && git commit -q --allow-empty -m x && git switch -q --detach",
+            "git switch -c NAME",
+        ),
+        (
+            "git init -q && git commit -q --allow-empty -m x && echo 'main_branch: trunk' >brain.yml",
+            "git branch trunk",
+        ),
+    ] {
+        let stage = Stage::empty();
+        stage.sh(make);
+        stage.ok(&["init"]);
+        fs::write(stage.root.join("p.yml"), plan).unwrap();
+        let head = stage.head();
+        let err = stage.no(12, "run.no_place", &["run", "p.yml", "--no-wait"]);
+        assert!(err.ends_with(&format!("mend that first: {mend}\n")), "{err}");
+        assert_eq!(stage.head(), head, "{err}");
+        assert_eq!(stage.worktree(), "WORKTREE", "none was made");
+    }
+}
+
+/// What could not be started is told as that, by who opens a worktree and by a run.
+#[test]
+fn a_submodule_that_cannot_be_filled_is_the_reason_that_is_told() {
+    let stage = Stage::brain();
+    stage.sh(
+        "git init -q ../part && git -C ../part commit -q --allow-empty -m part && \
+         git -c protocol.file.allow=always submodule --quiet add ../part part && git commit -qm part && rm -rf ../part",
+    );
+    let open = ["claim", "open", "--scope", "docs", "--task", "x", "--worktree"];
+    let err = stage.no(12, "git.submodules", &open);
+    is_one_message(&err);
+    assert!(err.contains("git submodule update --init --recursive"), "{err}");
+    assert_eq!(stage.ok(&["claim", "list"]), "", "no claim without its place");
+    assert_eq!(stage.sh("git worktree list").lines().count(), 1);
+
+    let plan = "name: p\nmode: swarm\nphases:\n  - {id: 1, type: deploy, scope: a/, run: 'true'}\n";
+    fs::write(stage.root.join("p.yml"), plan).unwrap();
+    let ran = stage.run(&["run", "p.yml", "--no-wait"]);
+    assert_eq!(ran.code, 11, "{}{}", ran.out, ran.err);
+    let gates = stage.run(&["gate", "list", "--json"]).document();
+    let why = gates["gates"][0]["why"].as_str().unwrap();
+    assert!(
+        why.starts_with("it could not be started: ") && why.contains("submodule"),
+        "{why}"
+    );
+}
