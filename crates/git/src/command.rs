@@ -2,10 +2,11 @@
 
 use crate::door::Door;
 use crate::{Error, Kind};
-use std::ffi::OsStr;
+use std::ffi::{OsStr, OsString};
 use std::fs::{File, TryLockError};
 use std::io::{self, Write};
 use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 use std::thread;
@@ -76,14 +77,15 @@ impl Door {
 
 impl<'d> Git<'d> {
     pub fn new(door: &'d Door, doing: &'static str) -> Git<'d> {
-        let mut command = Command::new("git");
+        let environment = door.base_environment();
+        let mut command = Command::new(program(&environment));
         command
             .env_clear()
             .stdin(Stdio::null())
             .stdout(Stdio::piped())
             .stderr(Stdio::piped());
         let for_user = |name: &str| !door.is_coordinator() && KEPT_FOR_USER.contains(&name);
-        for (name, value) in door.base_environment() {
+        for (name, value) in environment {
             let text = name.to_string_lossy();
             if text.starts_with("GIT_") && !KEPT.contains(&&*text) && !for_user(&text) {
                 continue;
@@ -214,6 +216,26 @@ impl<'d> Git<'d> {
     fn error(&self, kind: Kind) -> Error {
         Error::new(self.doing, self.door.repository().folder(), kind)
     }
+}
+
+/// Finds git where the environment's `PATH` has it.
+///
+/// Named by its bare name, a program whose environment is set could only be started by a fork, which copies
+/// the page tables of a driver with fifty threads each time; by its path it is spawned without. Entries that
+/// are relative would lead into the repository and are passed over.
+fn program(environment: &[(OsString, OsString)]) -> PathBuf {
+    let path = environment.iter().find(|(name, _)| name == "PATH");
+    path.into_iter()
+        .flat_map(|(_, value)| std::env::split_paths(value))
+        .filter(|folder| folder.is_absolute())
+        .map(|folder| folder.join("git"))
+        .find(|file| is_executable(file))
+        .unwrap_or_else(|| PathBuf::from("git"))
+}
+
+fn is_executable(file: &Path) -> bool {
+    file.metadata()
+        .is_ok_and(|found| found.is_file() && found.permissions().mode() & 0o111 != 0)
 }
 
 /// A git that is asked about itself and its user, in whatever folder.
