@@ -39,6 +39,12 @@ const KEPT_FOR_USER: [&str; 11] = [
 /// How long to sleep between two looks at a lock that somebody else holds.
 const LOCK_PAUSE: Duration = Duration::from_millis(40);
 
+/// How long to sleep between two looks at a turn of our own: it is held for one start of git.
+const TURN_PAUSE: Duration = Duration::from_millis(10);
+
+/// How long the turn of the worktrees is waited for at least: every satellite of a run may be before us.
+const WORKTREE_TURN: Duration = Duration::from_secs(60);
+
 /// One call of git that is being put together.
 pub(crate) struct Git<'d> {
     door: &'d Door,
@@ -59,13 +65,27 @@ impl Door {
     /// other has just written. Strangers' commits are not held up by this; ours wait for each other.
     pub(crate) fn take_turn(&self, doing: &'static str) -> Result<File, Error> {
         let path = self.repository().git_dir().join("brain-turn");
+        self.turn_at(doing, path, self.patience())
+    }
+
+    /// Takes the turn to make or remove a worktree of this repository, until the file is dropped or the
+    /// process dies.
+    ///
+    /// Git writes what it notes of a worktree file by file, and whoever lists worktrees meanwhile fails on one
+    /// that is half made, which `git worktree add` and `remove` do themselves.
+    pub(crate) fn take_worktree_turn(&self, doing: &'static str) -> Result<File, Error> {
+        let path = self.repository().common_dir().join("brain-worktrees");
+        self.turn_at(doing, path, WORKTREE_TURN.max(self.patience()))
+    }
+
+    fn turn_at(&self, doing: &'static str, path: PathBuf, patience: Duration) -> Result<File, Error> {
         let open = File::options().create(true).append(true).open(&path);
         let file = open.map_err(|e| Error::io(doing, &path, e))?;
-        let deadline = Instant::now() + self.patience();
+        let deadline = Instant::now() + patience;
         loop {
             match file.try_lock() {
                 Ok(()) => return Ok(file),
-                Err(TryLockError::WouldBlock) if Instant::now() < deadline => pause(),
+                Err(TryLockError::WouldBlock) if Instant::now() < deadline => thread::sleep(TURN_PAUSE),
                 Err(TryLockError::WouldBlock) => {
                     return Err(self.error(doing, Kind::Locked { path, age: None }));
                 }

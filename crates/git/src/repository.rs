@@ -259,6 +259,35 @@ impl Repository {
         Ok(line.and_then(Oid::from_bytes))
     }
 
+    /// Reads from files which checkout has a branch, half-made ones left out; an error means: ask git.
+    pub(crate) fn holder_from_files(&self, branch: &str) -> io::Result<Option<PathBuf>> {
+        if self.reftable {
+            return Err(io::ErrorKind::InvalidData.into());
+        }
+        let wanted = format!("ref: refs/heads/{branch}");
+        let has_it =
+            |dir: &Path| read_line(&dir.join("HEAD")).is_some_and(|head| head.as_os_str() == &*wanted);
+        if has_it(&self.common_dir) {
+            // Without one it is bare, or its files are where only git knows.
+            let main = self.main_checkout.clone();
+            return main.map(Some).ok_or_else(|| io::ErrorKind::InvalidData.into());
+        }
+        let linked = match fs::read_dir(self.common_dir.join("worktrees")) {
+            Ok(linked) => linked,
+            Err(e) if is_absent(&e) => return Ok(None),
+            Err(e) => return Err(e),
+        };
+        for entry in linked {
+            let dir = entry?.path();
+            if has_it(&dir)
+                && let Some(dot_git) = read_line(&dir.join("gitdir"))
+            {
+                return Ok(dir.join(dot_git).parent().map(Path::to_owned));
+            }
+        }
+        Ok(None)
+    }
+
     pub(crate) fn checkout(&self, doing: &'static str) -> Result<&Path, Error> {
         self.toplevel()
             .ok_or_else(|| Error::new(doing, &self.common_dir, Kind::NoCheckout))

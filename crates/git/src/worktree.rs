@@ -68,12 +68,15 @@ impl Door {
         Ok(found)
     }
 
-    /// Returns the checkout that has a branch; `None` when none has.
+    /// Returns the checkout that has a branch; `None` when none has. Starts git only when files cannot tell.
     ///
     /// # Errors
     ///
     /// Those of [`Door::worktrees`].
     pub fn checked_out_at(&self, branch: &str) -> Result<Option<PathBuf>, Error> {
+        if let Ok(found) = self.repository().holder_from_files(branch) {
+            return Ok(found);
+        }
         let holder = |tree: &Worktree| tree.branch.as_deref() == Some(branch);
         Ok(self.worktrees()?.into_iter().find(holder).map(|tree| tree.path))
     }
@@ -93,14 +96,6 @@ impl Door {
         if at.symlink_metadata().is_ok() {
             return Err(Error::new(DOING, at, Kind::Leftover));
         }
-        if self.resolve(commit.as_str())?.as_ref() != Some(commit) {
-            return Err(self.error(
-                DOING,
-                Kind::Unknown {
-                    name: commit.to_string(),
-                },
-            ));
-        }
         if let Some(at) = self.checked_out_at(branch)? {
             return Err(self.error(
                 DOING,
@@ -110,10 +105,20 @@ impl Door {
                 },
             ));
         }
-        self.branch_create(branch, commit)?;
+        if let Err(error) = self.branch_create(branch, commit) {
+            // Git makes no branch at what is not there or no commit; only then it is asked which of it.
+            let is_there = self.resolve(commit.as_str())?.as_ref() == Some(commit);
+            let name = commit.to_string();
+            return Err(if is_there {
+                error
+            } else {
+                self.error(DOING, Kind::Unknown { name })
+            });
+        }
         let made = self.fill_worktree(at, branch, commit);
         if made.is_err() {
             // All of it is ours and seconds old; it is the one removal that forces.
+            let _turn = self.take_worktree_turn(DOING);
             let remove = self.git(DOING).on_shared_dir();
             let _ = remove
                 .args(["worktree", "remove", "--force", "--force", "--"])
@@ -131,10 +136,12 @@ impl Door {
         const DOING: &str = "filling a worktree";
         let add = self.git(DOING).on_shared_dir();
         // Filling it is a step of its own, through a door of its own: it may run filters.
+        let turn = self.take_worktree_turn(DOING)?;
         add.args(["worktree", "add", "--quiet", "--no-checkout", "--"])
             .arg(at)
             .arg(branch)
             .run()?;
+        drop(turn);
         let lost = || Error::new(DOING, at, Kind::NotARepository);
         let door = self.to(Repository::at(at).ok_or_else(lost)?)?;
         if door.repository().common_dir() != self.repository().common_dir() {
@@ -193,6 +200,7 @@ impl Door {
         const DOING: &str = "discarding a half-made worktree";
         let full = self.branch_ref(branch)?;
         let git = || self.git(DOING).on_shared_dir();
+        let _turn = self.take_worktree_turn(DOING)?;
         // Each step is for another moment at which the maker may have died; what is not there is fine.
         let _ = git()
             .args(["worktree", "remove", "--force", "--force", "--"])
@@ -255,6 +263,7 @@ impl Door {
         // Git's own look would run the repository's filters, which the coordinator must not.
         let force = submodules || self.is_coordinator();
         let git = self.git(DOING).on_shared_dir().args(["worktree", "remove"]);
+        let _turn = self.take_worktree_turn(DOING)?;
         git.args(force.then_some("--force")).arg("--").arg(at).run()?;
         Ok(())
     }

@@ -41,6 +41,29 @@ fn a_worktree_starts_at_exactly_the_commit_that_was_asked_for() {
 }
 
 #[test]
+fn worktrees_are_made_and_removed_side_by_side() {
+    let world = World::new();
+    let at = world.oid(&world.main, "HEAD");
+    std::thread::scope(|scope| {
+        for n in 0..8 {
+            let (world, at) = (&world, &at);
+            scope.spawn(move || {
+                let door = world.door();
+                for round in 0..3 {
+                    let (tree, branch) = (world.path.join(format!("w{n}")), format!("w{n}-{round}"));
+                    door.worktree_add(&tree, &branch, at).unwrap();
+                    let holder = door.checked_out_at(&branch).unwrap();
+                    assert_eq!(holder.as_deref(), Some(tree.as_path()));
+                    door.worktree_remove(&tree, "main").unwrap();
+                    assert_eq!(door.checked_out_at(&branch).unwrap(), None);
+                }
+            });
+        }
+    });
+    assert_eq!(world.door().worktrees().unwrap().len(), 1);
+}
+
+#[test]
 fn a_leftover_folder_is_never_reused() {
     let world = World::new();
     let at = world.oid(&world.main, "HEAD");
