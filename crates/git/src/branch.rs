@@ -180,15 +180,40 @@ impl Door {
         match out.status.code() {
             Some(0) => Ok(true),
             Some(1) => Ok(false),
-            Some(128) if self.resolve(below.as_str())?.is_none() => Err(self
-                .error(
-                    DOING,
-                    Kind::Unknown {
-                        name: below.to_string(),
-                    },
-                )
-                .with_stderr(&out.stderr)),
-            _ => Err(crate::command::failure(DOING, self.repository().folder(), &out)),
+            _ => Err(self.incomparable(DOING, below, &out)),
+        }
+    }
+
+    /// Returns the newest commit that is in both histories, as far as they are here.
+    ///
+    /// # Errors
+    ///
+    /// [`Kind::Unknown`] where `one` is not there.
+    pub(crate) fn merge_base(&self, one: &Oid, other: &Oid) -> Result<Option<Oid>, Error> {
+        const DOING: &str = "looking for what two histories share";
+        if one == other {
+            return Ok(Some(one.clone()));
+        }
+        let args = ["merge-base", one.as_str(), other.as_str()];
+        let out = self.git(DOING).args(args).output()?;
+        match out.status.code() {
+            Some(0) => Oid::from_bytes(&out.stdout)
+                .map(Some)
+                .ok_or_else(|| self.garbled(DOING)),
+            Some(1) => Ok(None),
+            _ => Err(self.incomparable(DOING, one, &out)),
+        }
+    }
+
+    /// Names what kept git from comparing a commit with another.
+    fn incomparable(&self, doing: &'static str, commit: &Oid, out: &std::process::Output) -> Error {
+        match self.resolve(commit.as_str()) {
+            Ok(None) if out.status.code() == Some(128) => {
+                let name = commit.to_string();
+                self.error(doing, Kind::Unknown { name }).with_stderr(&out.stderr)
+            }
+            Ok(_) => crate::command::failure(doing, self.repository().folder(), out),
+            Err(error) => error,
         }
     }
 

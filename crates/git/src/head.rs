@@ -38,8 +38,11 @@ impl Door {
     /// [`Kind::BadName`] for a name that git would take as an option.
     pub fn resolve(&self, name: &str) -> Result<Option<Oid>, Error> {
         const DOING: &str = "resolving a name";
-        if let Ok(Some(oid)) = self.repository().ref_from_files(name) {
-            return Ok(Some(oid));
+        match self.repository().ref_from_files(name) {
+            Ok(Some(oid)) => return Ok(Some(oid)),
+            // Branches are shared by all worktrees and have no other spelling: what is in no file is not.
+            Ok(None) if name.starts_with("refs/heads/") => return Ok(None),
+            _ => {}
         }
         if name.starts_with('-') || name.contains('\0') {
             return Err(self.error(

@@ -68,10 +68,12 @@ impl Door {
             new,
             way,
         };
-        if self.is_known_ancestor(source, &old)? {
+        // Where one is in the other's history it is itself the newest that both have.
+        let base = self.merge_base(source, &old)?;
+        if base.as_ref() == Some(source) {
             return Ok(landing(old.clone(), Way::AlreadyThere));
         }
-        if self.is_known_ancestor(&old, source)? {
+        if base.as_ref() == Some(&old) {
             return Ok(landing(source.clone(), Way::FastForward));
         }
         let tree = self.merge_trees(DOING, None, &old, source)?;
