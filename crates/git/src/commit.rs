@@ -281,10 +281,14 @@ impl Door {
         Ok(())
     }
 
-    fn configuration(&self, doing: &'static str) -> Result<Config, Error> {
-        Ok(Config::from_list(
-            &self.git(doing).args(["config", "--list", "-z"]).run()?,
-        ))
+    /// Returns what git says of its configuration, asked once for a door: a close commits and merges as the
+    /// same person.
+    fn configuration(&self, doing: &'static str) -> Result<&Config, Error> {
+        if let Some(known) = self.configuration.get() {
+            return Ok(known);
+        }
+        let listed = self.git(doing).args(["config", "--list", "-z"]).run()?;
+        Ok(self.configuration.get_or_init(|| Config::from_list(&listed)))
     }
 
     fn tip(&self, made: bool, left_dirty: Vec<PathBuf>) -> Result<Commit, Error> {

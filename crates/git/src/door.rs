@@ -11,6 +11,7 @@ use std::os::unix::fs::{DirBuilderExt, symlink};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 /// How long a foreign lock is waited for, when nobody says otherwise.
@@ -23,6 +24,8 @@ pub struct Door {
     private: Option<Private>,
     patience: Duration,
     environment: Option<Vec<(OsString, OsString)>>,
+    /// What git says of its configuration behind this door, once somebody asked.
+    pub(crate) configuration: Arc<OnceLock<Config>>,
 }
 
 /// The coordinator's own git directory for one checkout.
@@ -42,6 +45,7 @@ impl Door {
             private: None,
             patience: PATIENCE,
             environment: None,
+            configuration: Arc::default(),
         }
     }
 
@@ -66,6 +70,7 @@ impl Door {
                 state: state.to_owned(),
                 git_dir,
             }),
+            configuration: Arc::default(),
             ..self
         })
     }
@@ -79,6 +84,7 @@ impl Door {
     pub fn in_environment(self, variables: impl IntoIterator<Item = (OsString, OsString)>) -> Door {
         Door {
             environment: Some(variables.into_iter().collect()),
+            configuration: Arc::default(),
             ..self
         }
     }
@@ -92,6 +98,7 @@ impl Door {
         let door = Door {
             repository: other,
             private: None,
+            configuration: Arc::default(),
             ..self.clone()
         };
         match &self.private {
@@ -104,6 +111,7 @@ impl Door {
     pub(crate) fn as_user(&self) -> Door {
         Door {
             private: None,
+            configuration: Arc::default(),
             ..self.clone()
         }
     }
