@@ -157,6 +157,27 @@ impl Door {
     /// cannot tell, [`Kind::UnbornHead`] when there was a commit and now is none: what cannot be compared
     /// is never "no changes".
     pub fn audit(&self, opening: &Opening) -> Result<Audit, Error> {
+        self.compare(opening, |base, head, changes| {
+            self.commits_since(base, head, changes)
+        })
+    }
+
+    /// Lists what differs, without saying which commits it came with: one start of git less.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`Door::audit`].
+    pub fn changes(&self, opening: &Opening) -> Result<Vec<Change>, Error> {
+        let audit = self.compare(opening, |_, _, _| Ok(Vec::new()))?;
+        Ok(audit.changes)
+    }
+
+    /// Compares with the opening; `attribute` says which commits came since, and notes them at the changes.
+    fn compare(
+        &self,
+        opening: &Opening,
+        attribute: impl Fn(Option<&Oid>, &Oid, &mut Changes) -> Result<Vec<Committed>, Error>,
+    ) -> Result<Audit, Error> {
         let (status, ignored) = self.status_with_ignored()?;
         let mut changes = Changes::default();
         let mut commits = Vec::new();
@@ -164,11 +185,11 @@ impl Door {
             (Some(base), Some(head)) if base != head => {
                 self.check_history(base, head)?;
                 self.add_committed(Some(base), head, &mut changes)?;
-                commits = self.commits_since(Some(base), head, &mut changes)?;
+                commits = attribute(Some(base), head, &mut changes)?;
             }
             (None, Some(head)) => {
                 self.add_committed(None, head, &mut changes)?;
-                commits = self.commits_since(None, head, &mut changes)?;
+                commits = attribute(None, head, &mut changes)?;
             }
             (Some(_), None) => return Err(self.error("comparing with the opening", Kind::UnbornHead)),
             _ => {}

@@ -516,11 +516,12 @@ impl Driver<'_> {
             .result
             .as_ref()
             .is_some_and(|result| result.status == Outcome::Ok);
-        if landed && let Some(theme) = &claim.theme_branch {
-            // A worktree with anything else in it is kept, by git's own look.
-            let _ = place
-                .door
-                .worktree_remove(&self.ground.worktree_dir(&claim.id), theme);
+        if landed
+            && let Some(theme) = &claim.theme_branch
+            && let Ok(door) = self.ground.coordinator(place.door.repository().clone())
+        {
+            // A worktree with anything else in it is kept.
+            let _ = door.worktree_remove(&self.ground.worktree_dir(&claim.id), theme);
         }
     }
 
@@ -596,7 +597,7 @@ impl Driver<'_> {
             commit: attempt.base(),
             dirty: Default::default(),
         };
-        let audit = attempt.place.door.to(tree)?.audit(&opening)?;
+        let changes = self.ground.coordinator(tree)?.changes(&opening)?;
         let logical = |path: &Path| {
             let key = attempt.place.key.as_str();
             let below = if key == "." {
@@ -606,7 +607,7 @@ impl Driver<'_> {
             };
             LogicalPath::from_tree(&below.to_string_lossy(), self.ground.policy.fold).ok()
         };
-        let facts = audit.changes.into_iter().filter_map(|change| {
+        let facts = changes.into_iter().filter_map(|change| {
             let path = logical(&change.path)?;
             Some(Changed {
                 path,

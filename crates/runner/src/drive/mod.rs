@@ -99,6 +99,11 @@ impl Ground {
         }
     }
 
+    /// Opens a checkout that an agent can write to: nothing that it configures is run (T10).
+    pub(crate) fn coordinator(&self, repository: git::Repository) -> Result<git::Door, git::Error> {
+        git::Door::user(repository).coordinator(&self.state.join("git"))
+    }
+
     /// The worktree of an attempt, by its claim.
     pub fn worktree_dir(&self, claim: &SessId) -> PathBuf {
         self.state.join("worktrees").join(claim.as_str())

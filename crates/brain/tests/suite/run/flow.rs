@@ -228,3 +228,18 @@ fn satellites_that_end_at_the_same_moment_all_land() {
     );
     assert_eq!(house.worktrees(), 0);
 }
+
+#[test]
+fn what_an_agent_configures_in_the_repository_is_never_run_by_brain() {
+    let house = House::new();
+    // Every git that looks at files as their user would run it.
+    let trap = "git config core.fsmonitor \"touch TOP/ran; false\"; mkdir -p a; echo a > a/f";
+    house.plan(&format!(
+        "  - {{id: a, type: deploy, scope: a/, run: '{trap}'}}\n"
+    ));
+    let ran = house.brain(&["run", "p.yml", "--no-merge"]);
+    assert_eq!(ran.code, 0, "{}{}", ran.out, ran.err);
+    assert_eq!(house.standing(), ["a accepted ok"]);
+    assert_eq!(house.worktrees(), 0);
+    assert_eq!(house.notes("ran"), Vec::<String>::new());
+}
