@@ -401,11 +401,12 @@ pub enum Pick {
     Ids(String),
     /// Everything below this claim, with the locks and pending gates of each.
     Tree(SessId),
-    /// Unended claims whose scope may meet this one, each with its line; with all below where `trees`.
+    /// Unended claims whose scope may meet this one, each with its line; where `trees`, with all below those
+    /// that are stale.
     Rivals {
         /// The scope.
         scope: Scope,
-        /// Whether descendants come along.
+        /// Whether descendants of stale ones come along.
         trees: bool,
     },
     /// Claims that the caller may own, each with its line.

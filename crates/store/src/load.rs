@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use protocol::event::{Entry, Seq};
 use protocol::facts::caller::Caller;
-use protocol::facts::claim::{Claim, Fence, Pauser};
+use protocol::facts::claim::{Claim, Fence, Pauser, State};
 use protocol::facts::gate::{About, Gate};
 use protocol::facts::id::{GateId, RunId, SessId, SigId};
 use protocol::facts::lock::{Holder, Lock};
@@ -166,12 +166,13 @@ pub fn load(source: &mut dyn Source, base: Base, picks: &Footprint, now: Instant
     let mut loader = Loader {
         source,
         world,
+        now,
         absent: BTreeSet::new(),
         trees: BTreeSet::new(),
         answered: BTreeSet::new(),
     };
     for pick in picks {
-        loader.pick(pick, now)?;
+        loader.pick(pick)?;
     }
     Ok(loader.world)
 }
@@ -179,6 +180,8 @@ pub fn load(source: &mut dyn Source, base: Base, picks: &Footprint, now: Instant
 struct Loader<'s> {
     source: &'s mut dyn Source,
     world: World,
+    /// The time at which will be decided.
+    now: Instant,
     /// Claims that were looked for and are not there.
     absent: BTreeSet<SessId>,
     /// Claims whose descendants are loaded.
@@ -188,11 +191,11 @@ struct Loader<'s> {
 }
 
 impl Loader<'_> {
-    fn pick(&mut self, pick: &Pick, now: Instant) -> Result<(), Fault> {
+    fn pick(&mut self, pick: &Pick) -> Result<(), Fault> {
         match pick {
             Pick::Claim(id) => self.claim(id),
             Pick::Ids(slug) => {
-                let first = SessId::compose(now, slug, 1);
+                let first = SessId::compose(self.now, slug, 1);
                 let taken = self.source.ids(first.as_str())?;
                 self.world.taken.extend(taken);
                 Ok(())
@@ -200,7 +203,11 @@ impl Loader<'_> {
             Pick::Tree(id) => self.tree(id),
             Pick::Rivals { scope, trees } => {
                 for id in self.source.claims(Claims::Meeting(scope))? {
-                    if *trees { self.tree(&id)? } else { self.claim(&id)? }
+                    if *trees {
+                        self.rival(&id)?
+                    } else {
+                        self.claim(&id)?
+                    }
                 }
                 Ok(())
             }
@@ -299,9 +306,21 @@ impl Loader<'_> {
     /// All that opening a claim on this scope looks at beside the claim itself.
     fn pick_rivals(&mut self, scope: &Scope) -> Result<(), Fault> {
         for id in self.source.claims(Claims::Meeting(scope))? {
-            self.tree(&id)?;
+            self.rival(&id)?;
         }
         self.works(scope)
+    }
+
+    /// A claim in the way, with all below it where it is stale: only such a one is superseded, with its family.
+    ///
+    /// The pilot of a run is in the way of each of its attempts, and all those before are below it.
+    fn rival(&mut self, id: &SessId) -> Result<(), Fault> {
+        self.claim(id)?;
+        let rival = self.world.claims.get(id);
+        match rival.is_some_and(|it| self.world.state(it, self.now) == State::Stale) {
+            true => self.tree(id),
+            false => Ok(()),
+        }
     }
 
     fn lease(&mut self, lease: Lease) -> Result<(), Fault> {
