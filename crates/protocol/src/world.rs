@@ -457,6 +457,8 @@ pub enum Pick {
     Mail(Option<SessId>),
     /// Signals that no one acknowledged yet, from anyone to anyone.
     AllMail,
+    /// Signals of `BLOCKED_ON` that no one acknowledged yet, with the claims that sent them.
+    Blockers,
     /// This run, with its pilot's line.
     Run(RunId),
     /// Everything below the pilot of this run.

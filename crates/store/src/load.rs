@@ -82,6 +82,17 @@ pub enum Phases<'a> {
     All,
 }
 
+/// Which of the signals that nobody acknowledged are listed.
+#[derive(Clone, Debug)]
+pub enum Mail<'a> {
+    /// Those to this address.
+    To(&'a Address),
+    /// Those of `BLOCKED_ON`.
+    Blockers,
+    /// All.
+    All,
+}
+
 /// Which locks are listed.
 #[derive(Clone, Debug)]
 pub enum Locks<'a> {
@@ -129,8 +140,8 @@ pub trait Source {
     fn gates(&mut self, which: Gates<'_>) -> Result<Vec<Gate>, Fault>;
     /// One signal.
     fn signal(&mut self, id: &SigId) -> Result<Option<Signal>, Fault>;
-    /// Signals that nobody acknowledged: to this address, or to anyone.
-    fn mail(&mut self, to: Option<&Address>) -> Result<Vec<Signal>, Fault>;
+    /// Signals that nobody acknowledged.
+    fn mail(&mut self, which: Mail<'_>) -> Result<Vec<Signal>, Fault>;
     /// One piece of work.
     fn work(&mut self, key: &WorkKey) -> Result<Option<Work>, Fault>;
     /// Uncleared work whose scope may meet this one.
@@ -253,11 +264,15 @@ impl Loader<'_> {
             }),
             Pick::Mail(to) => {
                 let to = to.clone().map_or(Address::Human, Address::Session);
-                let mail = self.source.mail(Some(&to))?;
+                let mail = self.source.mail(Mail::To(&to))?;
                 mail.into_iter().try_for_each(|signal| self.signal(signal))
             }
             Pick::AllMail => {
-                let mail = self.source.mail(None)?;
+                let mail = self.source.mail(Mail::All)?;
+                mail.into_iter().try_for_each(|signal| self.signal(signal))
+            }
+            Pick::Blockers => {
+                let mail = self.source.mail(Mail::Blockers)?;
                 mail.into_iter().try_for_each(|signal| self.signal(signal))
             }
             Pick::Run(id) => self.run(id).map(drop),

@@ -12,14 +12,15 @@ use protocol::facts::id::{GateId, RunId, SessId, SigId};
 use protocol::facts::lock::Lock;
 use protocol::facts::run::{PhaseRun, Run, Standing};
 use protocol::facts::scope::Scope;
-use protocol::facts::signal::{Address, Signal};
+use protocol::facts::signal::Signal;
+use protocol::facts::signal_kind::SignalKind;
 use protocol::facts::span::Span;
 use protocol::facts::time::Instant;
 use protocol::facts::work::{Work, WorkKey};
 use protocol::world::{Footprint, Lease, Until, World, owns};
 
 use crate::clock::Clock;
-use crate::load::{self, Claims, Gates, Locks, Phases, Runs, Source, Whole, may_meet};
+use crate::load::{self, Claims, Gates, Locks, Mail, Phases, Runs, Source, Whole, may_meet};
 use crate::{Decide, Fault, Only, Outcome, Store, Sync};
 
 /// A store in memory; clones share it.
@@ -283,8 +284,15 @@ impl Source for State {
         Ok(self.world.signals.get(id).cloned())
     }
 
-    fn mail(&mut self, to: Option<&Address>) -> Result<Vec<Signal>, Fault> {
-        let wanted = |signal: &&Signal| signal.acked_at.is_none() && to.is_none_or(|to| signal.to == *to);
+    fn mail(&mut self, which: Mail<'_>) -> Result<Vec<Signal>, Fault> {
+        let wanted = |signal: &&Signal| {
+            signal.acked_at.is_none()
+                && match which {
+                    Mail::To(to) => signal.to == *to,
+                    Mail::Blockers => signal.kind == SignalKind::BlockedOn,
+                    Mail::All => true,
+                }
+        };
         Ok(self.world.signals.values().filter(wanted).cloned().collect())
     }
 

@@ -48,7 +48,7 @@ pub fn of(command: &Command, caller: &Caller) -> Footprint {
             Pick::Gate(id.clone()),
             Pick::LiveRuns,
             Pick::PendingGates,
-            Pick::AllMail,
+            Pick::Blockers,
         ]),
         Command::Pause { id, .. } => picks.push(Pick::Claim(id.clone())),
         Command::Resume { id } => picks.extend([
@@ -115,7 +115,7 @@ pub fn of(command: &Command, caller: &Caller) -> Footprint {
                 Pick::Run(run.clone()),
                 Pick::Phase(run.clone(), vec![phase.clone()]),
                 Pick::PendingGates,
-                Pick::AllMail,
+                Pick::Blockers,
             ]);
         }
         Command::AdaptRun { run, .. }
@@ -130,7 +130,7 @@ pub fn of(command: &Command, caller: &Caller) -> Footprint {
             if let Command::CancelRun { .. } | Command::EndRun { .. } = command {
                 picks.push(Pick::Crew(run.clone()));
             }
-            picks.extend([Pick::PendingGates, Pick::LiveRuns, Pick::AllMail]);
+            picks.extend([Pick::PendingGates, Pick::LiveRuns, Pick::Blockers]);
         }
     }
     picks

@@ -62,7 +62,7 @@ impl Driver<'_> {
 
     /// A theme is not merged while a `BLOCKED_ON` of its run is unanswered; what was settled since is.
     fn blocked(&self, hand: &mut Hand<'_>, run: &Run) -> Result<(), Trouble> {
-        let (world, _) = hand.look(&vec![Pick::AllMail, Pick::Phases(run.id.clone())])?;
+        let (world, _) = hand.look(&vec![Pick::Blockers, Pick::Phases(run.id.clone())])?;
         let mut answered = Vec::new();
         for signal in world
             .signals

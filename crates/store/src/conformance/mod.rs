@@ -13,6 +13,7 @@ use protocol::event::{Entry, Event};
 use protocol::facts::caller::Caller;
 use protocol::facts::claim::Fence;
 use protocol::facts::id::SessId;
+use protocol::facts::signal_kind::SignalKind;
 use protocol::facts::span::Span;
 use protocol::rules::{Asked, footprint, preflight};
 use protocol::world::{Footprint, Lease, Pick, World};
@@ -182,6 +183,7 @@ pub fn play(seed: u64, steps: usize, open: &mut dyn FnMut(Clock) -> Box<dyn Stor
         let seen = look(&mut *store, &model.world).unwrap_or_else(|why| panic!("{at}: {why}"));
         differ(&seen, &model.world, true).unwrap_or_else(|why| panic!("{at}: tables and model: {why}"));
         differ(&seen, &rebuilt, false).unwrap_or_else(|why| panic!("{at}: tables and journal: {why}"));
+        same_lists(&mut *store, &model.world).unwrap_or_else(|why| panic!("{at}: {why}"));
     }
     tables_equal_journal(&mut *store).unwrap_or_else(|why| panic!("seed {seed}: {why}"));
     pages_hold_each_once(&mut *store, &model.world, &mut met)
@@ -253,6 +255,16 @@ pub fn everything(world: &World) -> Footprint {
 fn look(store: &mut dyn Store, world: &World) -> Result<World, String> {
     let looked = store.look(&everything(world));
     looked.map(|(seen, _)| seen).map_err(|fault| fault.to_string())
+}
+
+/// Says where what a store lists by a condition differs from a world.
+fn same_lists(store: &mut dyn Store, world: &World) -> Result<(), String> {
+    let (seen, _) = store
+        .look(&vec![Pick::Blockers])
+        .map_err(|fault| fault.to_string())?;
+    let mut wanted = world.signals.clone();
+    wanted.retain(|_, it| it.kind == SignalKind::BlockedOn && it.acked_at.is_none());
+    same_map("blocking signals", &seen.signals, &wanted)
 }
 
 /// Says where what a store shows differs from a world; leases too, if asked.

@@ -59,9 +59,11 @@ CREATE TABLE signal (
     id TEXT PRIMARY KEY,
     addressee TEXT NOT NULL,
     open INTEGER NOT NULL,
+    blocks INTEGER NOT NULL,
     data TEXT NOT NULL
 ) STRICT, WITHOUT ROWID;
 CREATE INDEX signal_open ON signal (addressee, id) WHERE open;
+CREATE INDEX signal_blocks ON signal (id) WHERE blocks;
 
 CREATE TABLE work (key TEXT PRIMARY KEY, data TEXT NOT NULL) STRICT, WITHOUT ROWID;
 

@@ -11,7 +11,7 @@ use protocol::facts::lock::Lock;
 use protocol::facts::path::Fold;
 use protocol::facts::run::{PhaseRun, Run};
 use protocol::facts::scope::Scope;
-use protocol::facts::signal::{Address, Signal};
+use protocol::facts::signal::Signal;
 use protocol::facts::work::{Work, WorkKey};
 use protocol::world::{Lease, Until};
 use rusqlite::{OptionalExtension, Row, ToSql, params};
@@ -20,7 +20,7 @@ use serde::de::DeserializeOwned;
 use super::Sqlite;
 use super::write::{LEASE, addressee, json, lease_id, of_host_session, of_parent, of_token, read_lease};
 use crate::Fault;
-use crate::load::{self, Claims, Gates, Locks, Phases, Runs, Source, Whole};
+use crate::load::{self, Claims, Gates, Locks, Mail, Phases, Runs, Source, Whole};
 
 const DOING: &str = "reading facts";
 
@@ -321,13 +321,17 @@ impl Source for Sqlite {
         self.fact("SELECT data FROM signal WHERE id = ?1", params![id.as_str()])
     }
 
-    fn mail(&mut self, to: Option<&Address>) -> Result<Vec<Signal>, Fault> {
-        match to {
-            Some(to) => self.facts(
+    fn mail(&mut self, which: Mail<'_>) -> Result<Vec<Signal>, Fault> {
+        match which {
+            Mail::To(to) => self.facts(
                 "SELECT data FROM signal WHERE open AND addressee = ?1 ORDER BY id",
                 params![addressee(to)],
             ),
-            None => self.facts(
+            Mail::Blockers => self.facts(
+                "SELECT data FROM signal INDEXED BY signal_blocks WHERE blocks ORDER BY id",
+                &[],
+            ),
+            Mail::All => self.facts(
                 "SELECT data FROM signal INDEXED BY signal_open WHERE open ORDER BY id",
                 &[],
             ),

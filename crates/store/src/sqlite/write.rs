@@ -10,6 +10,7 @@ use protocol::facts::id::SessId;
 use protocol::facts::run::Standing;
 use protocol::facts::scope::{Entry as ScopeEntry, Scope};
 use protocol::facts::signal::Address;
+use protocol::facts::signal_kind::SignalKind;
 use protocol::facts::time::Instant;
 use protocol::facts::work::Work;
 use protocol::world::{Fact, Lease, Until, World};
@@ -89,14 +90,12 @@ pub fn facts(connection: &Connection, world: &World) -> rusqlite::Result<()> {
                 let Some(signal) = world.signals.get(id) else {
                     continue;
                 };
+                let open = signal.acked_at.is_none();
+                let blocks = open && signal.kind == SignalKind::BlockedOn;
                 run(
-                    "INSERT OR REPLACE INTO signal (id, addressee, open, data) VALUES (?1, ?2, ?3, ?4)",
-                    params![
-                        id.as_str(),
-                        addressee(&signal.to),
-                        signal.acked_at.is_none(),
-                        json(signal)?
-                    ],
+                    "INSERT OR REPLACE INTO signal (id, addressee, open, blocks, data) \
+                     VALUES (?1, ?2, ?3, ?4, ?5)",
+                    params![id.as_str(), addressee(&signal.to), open, blocks, json(signal)?],
                 )?;
             }
             Fact::Work(key) => {
