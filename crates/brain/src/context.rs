@@ -199,8 +199,8 @@ impl Context {
                 return Ok(id.clone());
             }
         }
-        let (world, _) = self.look(&vec![Pick::AllClaims])?;
-        let ids = || world.claims.keys().map(SessId::as_str);
+        let (world, _) = self.look(&vec![Pick::IdsWith(text.to_owned())])?;
+        let ids = || world.taken.iter().map(SessId::as_str);
         if typed == Typed::Whole {
             let meant: Vec<&str> = ids()
                 .filter(|id| !text.is_empty() && id.contains(text))
