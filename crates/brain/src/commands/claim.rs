@@ -18,6 +18,7 @@ use runner::token::Token;
 use serde_json::{Value, json};
 use store::{Pages, listed};
 
+use crate::advice::quote;
 use crate::caller::Probe;
 use crate::cli::{Claim, Open};
 use crate::commands::span;
@@ -275,8 +276,20 @@ fn told(cx: &Context, claim: &Fact, entries: &[protocol::event::Entry]) {
             "dirty already, and left alone at close: {shown}{more} (--take-dirty takes it)"
         ));
     }
-    if let Some(worktree) = &claim.worktree {
-        cx.out.note(format!("its worktree: {worktree}"));
+    for entry in claim.scope.additions().filter(|entry| entry.is_reserved()) {
+        cx.out.note(format!(
+            "note: {} is git's or brain's own, where no claim may write: each write there is refused",
+            quote(entry.as_str())
+        ));
+    }
+    match (&claim.worktree, &claim.branch) {
+        (Some(worktree), _) => cx.out.note(format!("its worktree: {worktree}")),
+        (None, Some(branch)) if bases::lacks_branch(cx, &claim.base, branch) => cx.out.note(format!(
+            "note: there is no branch {branch:?} yet, and each write is refused until it is made and checked out: \
+             git switch -c {}",
+            quote(branch)
+        )),
+        (None, _) => {}
     }
 }
 
