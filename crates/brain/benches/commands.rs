@@ -289,6 +289,9 @@ impl Bench {
             &["gate", "list"],
             &["signal", "list"],
             &["doctor"],
+            &["claim", "show", "bench-1234"],
+            &["stop"],
+            &["thaw"],
         ] {
             self.peak(&format!("{}, big store", words.join(" ")), || {
                 let mut command = big.command();

@@ -63,19 +63,41 @@ pub fn resume(root: &Root, world: &World, id: &SessId) {
 }
 
 /// Stops the processes of every claim.
-pub fn suspend_all(root: &Root, world: &World) {
-    each(root, world.claims.keys().cloned(), |child| drop(child.suspend()));
+///
+/// # Errors
+///
+/// The store's fault.
+pub fn suspend_all(cx: &mut Context) -> Result<(), Failure> {
+    every(cx, |_, child| drop(child.suspend()))
 }
 
 /// Lets every process go on on which no pause stands.
-pub fn resume_all(root: &Root, world: &World) {
-    let free = world
-        .claims
-        .values()
-        .filter(|claim| world.pauses(claim).is_empty());
-    each(root, free.map(|claim| claim.id.clone()), |child| {
-        drop(child.resume())
-    });
+///
+/// # Errors
+///
+/// The store's fault.
+pub fn resume_all(cx: &mut Context) -> Result<(), Failure> {
+    every(cx, |is_paused, child| {
+        if !is_paused {
+            drop(child.resume());
+        }
+    })
+}
+
+/// Does something to each process here whose claim has not ended, told whether a pause stands on it.
+///
+/// What runs here is few, whatever number of claims there is: so it is asked for one by one.
+fn every(cx: &mut Context, act: impl Fn(bool, &Child)) -> Result<(), Failure> {
+    for id in known(&cx.root) {
+        let Some(child) = child(&cx.root, &id) else {
+            continue;
+        };
+        let (world, _) = cx.look(&vec![Pick::Claim(id.clone())])?;
+        if let Some(claim) = world.claims.get(&id).filter(|claim| !claim.is_terminal()) {
+            act(!world.pauses(claim).is_empty(), &child);
+        }
+    }
+    Ok(())
 }
 
 /// Ends the processes of the claims that these events failed.

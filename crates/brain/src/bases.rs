@@ -56,6 +56,25 @@ pub fn theme(cx: &Context, name: &str) -> Result<(), Failure> {
     }
 }
 
+/// Whether no repository of the claim has this branch, nor will have it with the first commit.
+///
+/// What git cannot tell is not missing: it was asked for a word of advice.
+pub fn lacks_branch(cx: &Context, base: &BTreeMap<String, Base>, name: &str) -> bool {
+    let has = |base: &Base| {
+        if base.branch.as_deref() == Some(name) {
+            return true;
+        }
+        let checkout = Checkout::find(cx.root.dir(), Path::new(&base.checkout));
+        let found = checkout.map(|checkout| Door::user(checkout.repository).branch(name));
+        match found {
+            Some(Err(error)) => !matches!(error.kind(), git::Kind::BadName { .. }),
+            Some(Ok(tip)) => tip.is_some(),
+            None => true,
+        }
+    };
+    !base.is_empty() && !base.values().any(has)
+}
+
 /// A worktree that is to be made once the claim is opened.
 pub struct Own {
     at: PathBuf,

@@ -199,8 +199,8 @@ impl Context {
                 return Ok(id.clone());
             }
         }
-        let (world, _) = self.look(&vec![Pick::AllClaims])?;
-        let ids = || world.claims.keys().map(SessId::as_str);
+        let (world, _) = self.look(&vec![Pick::IdsWith(text.to_owned())])?;
+        let ids = || world.taken.iter().map(SessId::as_str);
         if typed == Typed::Whole {
             let meant: Vec<&str> = ids()
                 .filter(|id| !text.is_empty() && id.contains(text))
@@ -496,9 +496,26 @@ pub fn configuration(root: &Root) -> Result<(Config, Policy), Failure> {
 
 /// Does the same, but for the hash of the policy.
 fn rules(root: &Root) -> Result<(Config, Policy), Failure> {
+    no_shared_store()?;
     let config = Config::load(root.dir()).map_err(|error| bad_config(&error))?;
     let policy = config.rules(&root.facts()).map_err(|error| bad_config(&error))?;
     Ok((config, policy))
+}
+
+/// Refuses the variable that names a shared store, as the key `store` is refused in the configuration: passed over,
+/// it would leave two machines that think they are coordinated. An empty one names nothing.
+fn no_shared_store() -> Result<(), Failure> {
+    const NAME: &str = "BRAIN_STORE";
+    if std::env::var_os(NAME).is_none_or(|named| named.is_empty()) {
+        return Ok(());
+    }
+    // What it names is not shown: a store's address holds its password.
+    let message = format!("{NAME} names a shared store, and this brain keeps its own in `.brain/brain.db`");
+    Err(Trouble::new(crate::exit::CONFIG, "config.bad", message)
+        .fix("take it out of the environment", format!("unset {NAME}"))
+        .hint("let the work of one machine alone into this brain")
+        .facts(json!({ "variable": NAME, "problems": [] }))
+        .into())
 }
 
 /// The one id that contains this text; an exact one wins.

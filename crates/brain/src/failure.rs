@@ -211,9 +211,7 @@ fn fault_advice(fault: &Fault) -> Vec<Advice> {
         Fault::TooNew { .. } => {
             hint("install the newest brain; this one changes nothing in a store that it does not know")
         }
-        Fault::Filesystem { .. } => {
-            hint("keep `.brain/` on a local disk, or use a shared store: `store: postgres://…` in brain.yml")
-        }
+        Fault::Filesystem { .. } => hint("keep `.brain/` on a local disk"),
         Fault::Replaced(_) => hint("run the same command again: it opens the file that is there now"),
         Fault::Disk { .. } => one("look at the disk", "df -h .brain && ls -ld .brain".to_owned()),
         Fault::Damaged { .. } => one("see what can be saved", "brain doctor".to_owned()),

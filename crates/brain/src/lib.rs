@@ -77,21 +77,20 @@ pub fn main() -> ExitCode {
 }
 
 fn finish(out: Out, done: Result<u8, failure::Failure>) -> ExitCode {
-    ExitCode::from(done.unwrap_or_else(|failure| out.fail(&failure)))
+    ExitCode::from(out.finish(done.unwrap_or_else(|failure| out.fail(&failure))))
 }
 
 /// Wrong usage is 64, and one document where JSON was asked for; help and version are answers.
 fn usage(args: &[OsString], error: &clap::Error) -> ExitCode {
     use clap::error::ErrorKind as K;
     if matches!(error.kind(), K::DisplayHelp | K::DisplayVersion) {
-        // A reader that went away has read enough.
-        let _ = error.print();
-        return ExitCode::SUCCESS;
+        out::written(error.print());
+        return finish(Out::new(&cli::Globals::default()), Ok(0));
     }
     if args.is_empty() {
         // As `cargo` and `gh` do: nothing was asked, so nothing was wrong.
-        let _ = Cli::command().color(cli::help_color(args)).print_help();
-        return ExitCode::SUCCESS;
+        out::written(Cli::command().color(cli::help_color(args)).print_help());
+        return finish(Out::new(&cli::Globals::default()), Ok(0));
     }
     if cli::asks_for_json(args) {
         let globals = cli::Globals {

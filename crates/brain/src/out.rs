@@ -1,11 +1,16 @@
 //! What a person or a program sees: the answer on standard output, words about it on standard error.
 
-use std::io::{BufWriter, IsTerminal, Stdout, Write};
+use std::io::{self, BufWriter, ErrorKind, IsTerminal, Stdout, Write};
+use std::path::Path;
+use std::sync::OnceLock;
 
 use serde_json::{Value, json};
 
 use crate::cli::{ColorWhen, Globals};
-use crate::failure::Failure;
+use crate::failure::{Failure, Trouble};
+
+/// Why some of the answer did not reach standard output. It belongs to the process, as standard output does.
+static LOST: OnceLock<io::Error> = OnceLock::new();
 
 /// How answers are shown.
 #[derive(Clone, Copy, Debug)]
@@ -28,8 +33,8 @@ impl Out {
         Out {
             json: globals.json,
             quiet: globals.quiet,
-            color: wanted(&|| std::io::stderr().is_terminal()),
-            color_answers: wanted(&|| std::io::stdout().is_terminal()),
+            color: wanted(&|| io::stderr().is_terminal()),
+            color_answers: wanted(&|| io::stdout().is_terminal()),
         }
     }
 
@@ -73,7 +78,7 @@ impl Out {
     /// prints nothing.
     pub fn stream(&self) -> Stream {
         Stream {
-            out: self.json.then(|| BufWriter::new(std::io::stdout())),
+            out: self.json.then(|| BufWriter::new(io::stdout())),
             begun: false,
             items: None,
             is_read: true,
@@ -131,6 +136,21 @@ impl Out {
         shown.exit
     }
 
+    /// Ends a command with this exit code; with another one, and a word on standard error, where its answer is not
+    /// whole. What was refused or failed has the code that says what to do now, and keeps it.
+    pub fn finish(&self, exit: u8) -> u8 {
+        let Some(error) = LOST.get() else {
+            return exit;
+        };
+        // Standard output has no room for a document, whatever was asked for.
+        let trouble = Trouble::io("cannot write the answer to", Path::new("standard output"), error);
+        let failure = Failure::from(trouble);
+        let shown = failure.shown();
+        let text = Out { json: false, ..*self };
+        text.fail(&failure);
+        if exit == 0 { shown.exit } else { exit }
+    }
+
     /// A text for standard error in a colour, where colours are wanted.
     pub fn paint(&self, code: &str, text: &str) -> String {
         painted(self.color, code, text)
@@ -159,7 +179,7 @@ impl Stream {
 
     fn put(&mut self, text: &str) {
         if let Some(out) = &mut self.out {
-            self.is_read &= out.write_all(text.as_bytes()).is_ok();
+            self.is_read &= written(out.write_all(text.as_bytes()));
         }
     }
 
@@ -210,8 +230,11 @@ impl Stream {
     }
 
     fn flush(&mut self) {
-        // A reader that went away is no failure of the command.
-        let _ = self.out.as_mut().map(Write::flush);
+        if let Some(out) = &mut self.out
+            && self.is_read
+        {
+            written(out.flush());
+        }
     }
 
     /// Ends the answer.
@@ -291,12 +314,28 @@ fn wants_color(is_terminal: &dyn Fn() -> bool) -> bool {
     !off && is_terminal()
 }
 
-/// A reader that went away is no failure of the command, which has done its work.
 fn line(text: &str) {
-    let mut out = std::io::stdout().lock();
-    let _ = writeln!(out, "{text}").and_then(|()| out.flush());
+    let mut out = io::stdout().lock();
+    written(writeln!(out, "{text}").and_then(|()| out.flush()));
+}
+
+/// Notes what became of a write to standard output; says whether it got there.
+///
+/// A reader that went away is no failure of the command, which has done its work. A disk that is full is one: who
+/// reads the file later would take a part for the whole.
+pub fn written(done: io::Result<()>) -> bool {
+    match done {
+        Ok(()) => true,
+        Err(error) => {
+            if error.kind() != ErrorKind::BrokenPipe {
+                // The first reason is the one that is told.
+                let _ = LOST.set(error);
+            }
+            false
+        }
+    }
 }
 
 fn word(text: &str) {
-    let _ = writeln!(std::io::stderr().lock(), "{text}");
+    let _ = writeln!(io::stderr().lock(), "{text}");
 }

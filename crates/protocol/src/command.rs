@@ -50,6 +50,45 @@ pub struct OpenClaim {
     pub token: TokenDigest,
 }
 
+impl OpenClaim {
+    /// Asks with what has no default; what is left out is as the command line has it: a solo leaf of kind `code`, for
+    /// as long as its type lasts, on whatever branch is checked out, below nobody.
+    pub fn new(
+        slug: impl Into<String>,
+        story_angle: impl Into<String>,
+        scope: Scope,
+        agent: impl Into<String>,
+        owner: Owner,
+        token: TokenDigest,
+    ) -> OpenClaim {
+        OpenClaim {
+            id: None,
+            slug: slug.into(),
+            kind_of: ClaimType::Solo,
+            scope,
+            agent: agent.into(),
+            owner,
+            ttl: None,
+            story_angle: story_angle.into(),
+            satellite_type: Kind::Code,
+            satellite_level: Level::Leaf,
+            parent: None,
+            on_done: Vec::new(),
+            on_partial: Vec::new(),
+            on_fail: Vec::new(),
+            branch: None,
+            theme_branch: None,
+            worktree: None,
+            tests: None,
+            rendering: false,
+            exclusive: false,
+            take_dirty: false,
+            base: BTreeMap::new(),
+            token,
+        }
+    }
+}
+
 /// Asks for a human gate.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct OpenGate {
@@ -376,4 +415,35 @@ pub enum Command {
         /// The run.
         run: RunId,
     },
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::facts::path::Fold;
+
+    #[test]
+    fn an_opening_of_which_nothing_more_is_said_is_a_solo_leaf_of_code_that_asks_for_no_right() {
+        let owner = Owner {
+            user: "ana".to_owned(),
+            host: "box".to_owned(),
+            process: None,
+            host_session: None,
+        };
+        let scope = Scope::parse(["src/"], Fold::Exact).unwrap();
+        let token = TokenDigest("t".to_owned());
+        let ask = OpenClaim::new("work", "a task", scope, "codex", owner.clone(), token.clone());
+        assert_eq!(
+            (ask.kind_of, ask.satellite_type, ask.satellite_level),
+            (ClaimType::Solo, Kind::Code, Level::Leaf)
+        );
+        assert!(!ask.exclusive && !ask.rendering && !ask.take_dirty);
+        assert_eq!(
+            (ask.id, ask.ttl, ask.parent, ask.branch),
+            (None, None, None, None)
+        );
+        let said = (ask.slug.as_str(), ask.story_angle.as_str(), ask.agent.as_str());
+        assert_eq!(said, ("work", "a task", "codex"));
+        assert_eq!((ask.owner, ask.token), (owner, token));
+    }
 }

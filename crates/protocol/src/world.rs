@@ -399,6 +399,8 @@ pub enum Pick {
     Claim(SessId),
     /// Ids that could be composed now with this slug, into [`World::taken`].
     Ids(String),
+    /// Ids that contain this text, into [`World::taken`]: no claim is loaded, however many there are.
+    IdsWith(String),
     /// Everything below this claim, with the locks and pending gates of each.
     Tree(SessId),
     /// Unended claims whose scope may meet this one, each with its line; where `trees`, with all below those

@@ -36,6 +36,8 @@ pub enum Claims<'a> {
     Since(&'a SessId),
     /// All.
     All,
+    /// Those whose id contains this text.
+    Named(&'a str),
     /// A page of all, or of unended ones, in the order of their ids.
     Page {
         /// Only unended ones.
@@ -209,6 +211,11 @@ impl Loader<'_> {
                 let first = SessId::compose(self.now, slug, 1);
                 let taken = self.source.ids(first.as_str())?;
                 self.world.taken.extend(taken);
+                Ok(())
+            }
+            Pick::IdsWith(part) => {
+                let named = self.source.claims(Claims::Named(part))?;
+                self.world.taken.extend(named);
                 Ok(())
             }
             Pick::Tree(id) => self.tree(id),

@@ -206,6 +206,7 @@ impl Source for State {
             Claims::Live => !claim.is_terminal(),
             Claims::Since(_) => since.contains(&claim.id),
             Claims::All => true,
+            Claims::Named(part) => claim.id.as_str().contains(part),
             Claims::Page { live, after, .. } => {
                 !(*live && claim.is_terminal()) && after.is_none_or(|after| claim.id > *after)
             }

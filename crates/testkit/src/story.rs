@@ -1171,28 +1171,15 @@ fn owner_of(caller: &Caller) -> Owner {
 /// A solo claim of kind `brain-write` on the branch `main` of the root's repository.
 pub fn blank(scope: Scope) -> OpenClaim {
     OpenClaim {
-        id: None,
-        slug: "work".to_owned(),
-        kind_of: ClaimType::Solo,
-        scope,
-        agent: "claude-code".to_owned(),
-        owner: owner_of(&plain()),
-        ttl: None,
-        story_angle: "a task".to_owned(),
         satellite_type: Kind::BrainWrite,
-        satellite_level: Level::Leaf,
-        parent: None,
-        on_done: Vec::new(),
-        on_partial: Vec::new(),
-        on_fail: Vec::new(),
-        branch: None,
-        theme_branch: None,
-        worktree: None,
-        tests: None,
-        rendering: false,
-        exclusive: false,
-        take_dirty: false,
         base: BTreeMap::from([(String::new(), base(Some("main"), "/root"))]),
-        token: TokenDigest("none".to_owned()),
+        ..OpenClaim::new(
+            "work",
+            "a task",
+            scope,
+            "claude-code",
+            owner_of(&plain()),
+            TokenDigest("none".to_owned()),
+        )
     }
 }

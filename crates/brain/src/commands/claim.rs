@@ -9,6 +9,7 @@ use protocol::facts::id::{SessId, slug_of};
 use protocol::facts::kind::Kind;
 use protocol::facts::path::LogicalPath;
 use protocol::facts::scope::Scope;
+use protocol::facts::span::Span;
 use protocol::facts::tests::Tests;
 use protocol::facts::trigger::Trigger;
 use protocol::refusal::Refusal;
@@ -17,6 +18,7 @@ use runner::token::Token;
 use serde_json::{Value, json};
 use store::{Pages, listed};
 
+use crate::advice::quote;
 use crate::caller::Probe;
 use crate::cli::{Claim, Open};
 use crate::commands::span;
@@ -274,8 +276,20 @@ fn told(cx: &Context, claim: &Fact, entries: &[protocol::event::Entry]) {
             "dirty already, and left alone at close: {shown}{more} (--take-dirty takes it)"
         ));
     }
-    if let Some(worktree) = &claim.worktree {
-        cx.out.note(format!("its worktree: {worktree}"));
+    for entry in claim.scope.additions().filter(|entry| entry.is_reserved()) {
+        cx.out.note(format!(
+            "note: {} is git's or brain's own, where no claim may write: each write there is refused",
+            quote(entry.as_str())
+        ));
+    }
+    match (&claim.worktree, &claim.branch) {
+        (Some(worktree), _) => cx.out.note(format!("its worktree: {worktree}")),
+        (None, Some(branch)) if bases::lacks_branch(cx, &claim.base, branch) => cx.out.note(format!(
+            "note: there is no branch {branch:?} yet, and each write is refused until it is made and checked out: \
+             git switch -c {}",
+            quote(branch)
+        )),
+        (None, _) => {}
     }
 }
 
@@ -344,25 +358,7 @@ fn list(cx: &mut Context, all: bool, jsonl: bool) -> Result<u8, Failure> {
 
 fn reap(cx: &mut Context, older_than: Option<&str>) -> Result<u8, Failure> {
     let older_than = older_than.map(|text| span(text, "--older-than")).transpose()?;
-    let (world, now) = cx.look(&vec![Pick::Live])?;
-    let mut gone = Vec::new();
-    for claim in world
-        .claims
-        .values()
-        .filter(|claim| !claim.is_terminal() && !claim.reaped)
-    {
-        let lease = world.leases.get(&protocol::world::Lease::Claim(claim.id.clone()));
-        let silent = lease.and_then(|lease| now.since(lease.touched));
-        if older_than.is_some_and(|least| silent.is_some_and(|silent| silent < least)) {
-            continue;
-        }
-        let proof = match (&claim.workflow, &claim.owner.process) {
-            (Some(_), _) => attempts::gone(&cx.root, &claim.id),
-            (None, Some(process)) => attempts::process_gone(process),
-            (None, None) => None,
-        };
-        gone.extend(proof.map(|why| (claim.id.clone(), why)));
-    }
+    let gone = proven_gone(cx, older_than)?;
     let entries = cx.submit(&Command::ReapClaims { gone })?;
     let mut items = Vec::new();
     let mut text = Vec::new();
@@ -372,6 +368,7 @@ fn reap(cx: &mut Context, older_than: Option<&str>) -> Result<u8, Failure> {
             Event::ClaimFailed { id, why, .. } => (id, "failed", why),
             _ => continue,
         };
+        let (world, now) = cx.look(&vec![Pick::Claim(id.clone())])?;
         let claim = world.claims.get(id);
         let age = claim
             .map(|claim| show::ago(now, claim.opened_at))
@@ -385,4 +382,26 @@ fn reap(cx: &mut Context, older_than: Option<&str>) -> Result<u8, Failure> {
     cx.out
         .list(false, "reaped", items, &text, "no claim's owner is proven gone");
     Ok(0)
+}
+
+/// Unended claims whose owner is proven gone, each with the proof; those only that were silent for so long.
+fn proven_gone(cx: &mut Context, older_than: Option<Span>) -> Result<Vec<(SessId, String)>, Failure> {
+    let mut gone = Vec::new();
+    let mut pages = Pages::of_claims(true);
+    while let Some((world, now)) = pages.turn(&mut cx.store)? {
+        for claim in listed(&world).filter(|claim| !claim.is_terminal() && !claim.reaped) {
+            let lease = world.leases.get(&protocol::world::Lease::Claim(claim.id.clone()));
+            let silent = lease.and_then(|lease| now.since(lease.touched));
+            if older_than.is_some_and(|least| silent.is_some_and(|silent| silent < least)) {
+                continue;
+            }
+            let proof = match (&claim.workflow, &claim.owner.process) {
+                (Some(_), _) => attempts::gone(&cx.root, &claim.id),
+                (None, Some(process)) => attempts::process_gone(process),
+                (None, None) => None,
+            };
+            gone.extend(proof.map(|why| (claim.id.clone(), why)));
+        }
+    }
+    Ok(gone)
 }

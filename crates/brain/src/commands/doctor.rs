@@ -72,7 +72,11 @@ pub fn doctor(globals: &Globals) -> Result<u8, Failure> {
                         found.add("signatures", Level::Fail, why, Some("install the OpenSSH client"));
                     }
                 }
-                Err(failure) => found.add("configuration", Level::Fail, failure.shown().message, None),
+                Err(failure) => {
+                    let shown = failure.shown();
+                    let fix = shown.advice.first().and_then(|it| it.run.as_deref());
+                    found.add("configuration", Level::Fail, &shown.message, fix);
+                }
             }
             if root.repository().is_none() {
                 let why = "the root lies in no git repository: claims and locks work, closing has nothing to commit";

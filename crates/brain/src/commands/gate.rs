@@ -257,8 +257,7 @@ pub fn stop(cx: &mut Context, why: &[String]) -> Result<u8, Failure> {
     cx.submit(&Command::Halt {
         why: reason(why, "stopped"),
     })?;
-    let (world, _) = cx.look(&vec![Pick::Live])?;
-    crate::attempts::suspend_all(&cx.root, &world);
+    crate::attempts::suspend_all(cx)?;
     cx.out.answer(json!({ "stopped": true }), "");
     cx.out.note(
         "the brain is stopped: nothing is written, opened, launched, closed or landed until `brain thaw`",
@@ -269,8 +268,7 @@ pub fn stop(cx: &mut Context, why: &[String]) -> Result<u8, Failure> {
 /// Carries out `brain thaw`.
 pub fn thaw(cx: &mut Context) -> Result<u8, Failure> {
     cx.submit(&Command::Thaw)?;
-    let (world, _) = cx.look(&vec![Pick::Live])?;
-    crate::attempts::resume_all(&cx.root, &world);
+    crate::attempts::resume_all(cx)?;
     cx.out.answer(json!({ "stopped": false }), "");
     cx.out.note("the stop is lifted");
     Ok(0)

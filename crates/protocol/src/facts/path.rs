@@ -81,6 +81,11 @@ pub enum PathError {
     Control(String),
 }
 
+/// Says whether a component is git's or brain's own, in any case.
+pub(in crate::facts) fn is_reserved(part: &str) -> bool {
+    part.eq_ignore_ascii_case(".git") || part.eq_ignore_ascii_case(".brain")
+}
+
 impl LogicalPath {
     /// Returns the brain root itself, shown as `.`, whose key is empty.
     pub fn root() -> Self {
@@ -169,8 +174,7 @@ impl LogicalPath {
 
     /// Returns the first component that is `.git` or `.brain` in any case, as shown.
     pub fn reserved(&self) -> Option<&str> {
-        self.components()
-            .find(|part| part.eq_ignore_ascii_case(".git") || part.eq_ignore_ascii_case(".brain"))
+        self.components().find(|part| is_reserved(part))
     }
 
     /// Lists the components as shown, none for the root.

@@ -329,33 +329,20 @@ mod tests {
         fn open(&mut self, name: &str, scope: &str, change: impl FnOnce(&mut OpenClaim)) {
             let mut ask = OpenClaim {
                 id: Some(Story::id(name)),
-                slug: name.to_owned(),
-                kind_of: ClaimType::Solo,
-                scope: Scope::parse(scope.split(' '), Fold::Exact).unwrap(),
-                agent: String::new(),
-                owner: Owner {
-                    user: "ana".to_owned(),
-                    host: "here".to_owned(),
-                    process: None,
-                    host_session: None,
-                },
-                ttl: None,
-                story_angle: name.to_owned(),
                 satellite_type: Kind::BrainWrite,
-                satellite_level: Level::Leaf,
-                parent: None,
-                on_done: Vec::new(),
-                on_partial: Vec::new(),
-                on_fail: Vec::new(),
-                branch: None,
-                theme_branch: None,
-                worktree: None,
-                tests: None,
-                rendering: false,
-                exclusive: false,
-                take_dirty: false,
-                base: Default::default(),
-                token: TokenDigest(name.to_owned()),
+                ..OpenClaim::new(
+                    name,
+                    name,
+                    Scope::parse(scope.split(' '), Fold::Exact).unwrap(),
+                    "",
+                    Owner {
+                        user: "ana".to_owned(),
+                        host: "here".to_owned(),
+                        process: None,
+                        host_session: None,
+                    },
+                    TokenDigest(name.to_owned()),
+                )
             };
             change(&mut ask);
             self.give(&Command::OpenClaim(ask));

@@ -373,6 +373,13 @@ fn pages_hold_each_once(store: &mut dyn Store, world: &World, met: &mut Met) -> 
         }
         same("claims by pages", &seen.iter().collect::<Vec<_>>(), &wanted)?;
     }
+    for part in ["-s1", "1130-14", "sess", "nowhere"] {
+        let looked = store.look(&vec![Pick::IdsWith(part.to_owned())]);
+        let (seen, _) = looked.map_err(|fault| fault.to_string())?;
+        let wanted = world.claims.keys().filter(|id| id.as_str().contains(part));
+        same("ids with a text", &seen.taken, &wanted.cloned().collect())?;
+        same("claims of ids alone", &seen.claims.len(), &0)?;
+    }
     let mut pages = Pages::of_locks_by(FEW);
     let mut seen = Vec::new();
     while let Some((page, _)) = pages.turn(store).map_err(|fault| fault.to_string())? {

@@ -79,34 +79,21 @@ pub fn scope(entries: &[&str]) -> Scope {
 /// A request for a plain claim.
 pub fn opening(slug: &str, scope: Scope, ttl: Span) -> OpenClaim {
     OpenClaim {
-        id: None,
-        slug: slug.to_owned(),
-        kind_of: ClaimType::Solo,
-        scope,
-        agent: "codex".to_owned(),
-        owner: Owner {
-            user: "ana".to_owned(),
-            host: "box".to_owned(),
-            process: None,
-            host_session: None,
-        },
         ttl: Some(ttl),
-        story_angle: format!("work on {slug}"),
-        satellite_type: Kind::Code,
-        satellite_level: Level::Leaf,
-        parent: None,
-        on_done: Vec::new(),
-        on_partial: Vec::new(),
-        on_fail: Vec::new(),
         branch: Some("main".to_owned()),
-        theme_branch: None,
-        worktree: None,
-        tests: None,
-        rendering: false,
-        exclusive: false,
-        take_dirty: false,
-        base: BTreeMap::new(),
-        token: TokenDigest(format!("token of {slug}")),
+        ..OpenClaim::new(
+            slug,
+            format!("work on {slug}"),
+            scope,
+            "codex",
+            Owner {
+                user: "ana".to_owned(),
+                host: "box".to_owned(),
+                process: None,
+                host_session: None,
+            },
+            TokenDigest(format!("token of {slug}")),
+        )
     }
 }
 

@@ -357,3 +357,49 @@ fn a_worktree_takes_no_branch() {
     assert!(err.contains("--theme"), "{err}");
     assert_eq!(stage.head(), head);
 }
+
+/// The protocol lets both open, so they are told by a word and not by a no.
+#[test]
+fn a_claim_that_cannot_write_yet_or_ever_is_told_so() {
+    let stage = Stage::brain();
+    let open = |more: &[&str]| {
+        let ran = stage.run(&[&["claim", "open", "--task", "x", "--kind", "search"], more].concat());
+        assert_eq!(ran.code, 0, "{more:?}: {}", ran.err);
+        ran.err
+    };
+    for branch in ["nosuch", "no such"] {
+        let told = open(&["--scope", "docs", "--branch", branch]);
+        assert!(
+            told.contains(&format!("there is no branch {branch:?} yet")) && told.contains("git switch -c"),
+            "{told}"
+        );
+    }
+    assert_eq!(open(&["--scope", "docs", "--branch", "main"]), "");
+    stage.sh("git branch other");
+    assert_eq!(open(&["--scope", "docs", "--branch", "other"]), "");
+    for scope in [".git", "src/.GIT/hooks/", ".brain/*", "**/.git/"] {
+        let told = open(&["--scope", scope]);
+        assert!(
+            told.contains(scope) && told.contains("where no claim may write"),
+            "{told}"
+        );
+    }
+    for scope in [".github/", "src/", "!.git/"] {
+        assert_eq!(open(&["--scope", scope, "--scope", "docs"]), "");
+    }
+}
+
+/// The first commit will make it.
+#[test]
+fn a_branch_without_a_commit_is_one_that_there_is() {
+    let stage = Stage::empty();
+    stage.sh("git init -q -b main");
+    stage.ok(&["init"]);
+    let ran = stage.run(&[&OPEN[..], &["--branch", "main"]].concat());
+    assert_eq!(
+        (ran.code, ran.err.contains("no branch")),
+        (0, false),
+        "{}",
+        ran.err
+    );
+}

@@ -11,6 +11,14 @@ const SESSION: &str = "sess-20261130-1000-many";
 
 /// A brain in which much is live: what each command once took for it was above 90 MiB.
 fn crowded() -> Stage {
+    crowded_by(Size {
+        claims: 2_000,
+        locks: 20_000,
+        events: 30_000,
+    })
+}
+
+fn crowded_by(size: Size) -> Stage {
     let stage = Stage::brain();
     stage.ok(&[
         "claim", "open", "--id", SESSION, "--scope", "src/", "--task", "x", "--ttl", "2d",
@@ -18,11 +26,6 @@ fn crowded() -> Stage {
     let options = SqliteOptions {
         clock: store::clock::Clock::read_from(&stage.clock()).unwrap(),
         ..SqliteOptions::default()
-    };
-    let size = Size {
-        claims: 2_000,
-        locks: 20_000,
-        events: 30_000,
     };
     fill(&stage.root.join(".brain/brain.db"), SESSION, options, size);
     stage
@@ -71,6 +74,29 @@ fn what_lists_needs_no_more_memory_the_more_there_is() {
     }
     let doctor = in_little_memory(&stage, &["doctor"]).out;
     assert!(doctor.contains("30000 events, 2001 live claims"), "{doctor}");
+}
+
+/// The id is typed in part, or a verb goes through what is live: neither takes all that is there into memory.
+#[test]
+fn what_looks_for_a_claim_needs_no_more_memory_the_more_there_is() {
+    let stage = crowded_by(Size {
+        claims: 10_000,
+        locks: 0,
+        events: 10_002,
+    });
+    let part = "many-1234";
+    let shown = in_little_memory(&stage, &["claim", "show", part]).out;
+    assert!(shown.contains("sess-20261130-1000-many-1234"), "{shown}");
+    in_little_memory(&stage, &["log", "--claim", part]);
+    in_little_memory(&stage, &["stop"]);
+    in_little_memory(&stage, &["thaw"]);
+    let err = stage.no(64, "usage", &["claim", "show", "many-12"]);
+    assert!(err.contains("fits 111 ids"), "{err}");
+    let err = stage.no(64, "usage", &["close", part]);
+    assert!(
+        err.contains("did you mean sess-20261130-1000-many-1234?"),
+        "{err}"
+    );
 }
 
 #[test]

@@ -373,3 +373,81 @@ fn a_submodule_that_cannot_be_filled_is_the_reason_that_is_told() {
         "{why}"
     );
 }
+
+/// Passed over, it would leave two machines that think they are coordinated.
+#[test]
+fn a_shared_store_in_the_environment_is_refused_by_every_command() {
+    let mut stage = Stage::brain();
+    let id = stage.ok(&OPEN);
+    let head = stage.head();
+    stage.set("BRAIN_STORE", "postgres://ana:secret@db/brain");
+    for args in [
+        &["claim", "open", "--scope", "src", "--task", "x"][..],
+        &["status"],
+        &["init"],
+        &["preflight", "check", &id, "docs/ok.md"],
+    ] {
+        let err = stage.no(78, "config.bad", args);
+        is_one_message(&err);
+        assert!(err.contains("BRAIN_STORE names a shared store"), "{err}");
+        assert!(err.contains(": unset BRAIN_STORE\n"), "{err}");
+        assert!(!err.contains("secret"), "{err}");
+    }
+    let doctor = stage.run(&["doctor"]);
+    assert_eq!(doctor.code, 21, "{}", doctor.out);
+    assert_eq!(
+        doctor.out.matches("BRAIN_STORE names").count(),
+        1,
+        "{}",
+        doctor.out
+    );
+    assert!(doctor.out.contains("fix: unset BRAIN_STORE"), "{}", doctor.out);
+    stage.set("BRAIN_STORE", "");
+    assert_eq!(stage.head(), head, "an empty one names nothing");
+}
+
+/// Who reads the file later would take a part of the answer for the whole.
+#[test]
+fn an_answer_that_finds_no_room_is_told() {
+    let stage = Stage::brain();
+    stage.ok(&OPEN);
+    for args in [
+        "log",
+        "log --json",
+        "log --jsonl",
+        "claim list",
+        "claim list --json",
+        "status --json",
+        "status",
+        "version",
+        "preflight check sess-20261130-1000-docs docs/ok.md --json",
+        "--help",
+        "",
+    ] {
+        let script = format!("exec {} {args} >/dev/full", env!("CARGO_BIN_EXE_brain"));
+        let ran = stage
+            .process(Path::new("/bin/sh"), &["-c", &script])
+            .output()
+            .unwrap();
+        let ran = Ran::of(ran);
+        assert_eq!(ran.code, 69, "{args:?}: {}", ran.err);
+        assert!(
+            ran.err
+                .starts_with("error: cannot write the answer to standard output: ")
+                && ran.err.ends_with(" [io]\n")
+                && ran.err.lines().count() == 1,
+            "{args:?}: {}",
+            ran.err
+        );
+    }
+    // What was refused keeps the code that says what to do now.
+    let script = format!(
+        "exec {} claim show sess-20261130-1000-no --json >/dev/full",
+        env!("CARGO_BIN_EXE_brain")
+    );
+    let ran = stage
+        .process(Path::new("/bin/sh"), &["-c", &script])
+        .output()
+        .unwrap();
+    assert_eq!(Ran::of(ran).code, 13);
+}

@@ -107,6 +107,13 @@ impl Entry {
         &self.text
     }
 
+    /// Says whether each path that it covers goes through `.git` or `.brain`: such a path is refused whatever the
+    /// scope (section 2).
+    pub fn is_reserved(&self) -> bool {
+        let reserved = |part: &Part| matches!(part, Part::Literal(name) if path::is_reserved(name));
+        self.parts.iter().any(reserved)
+    }
+
     /// Says whether the entry is written as a file: no glob, no trailing slash.
     pub fn names_a_file(&self) -> bool {
         !self.minus && !self.directory && !self.is_glob() && !self.parts.is_empty()

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use protocol::command::{Command, OpenClaim};
 use protocol::event::{Entry, Event};
 use protocol::facts::caller::{Caller, Nature, Proof, TokenDigest};
-use protocol::facts::claim::{Claim, ClaimResult, ClaimType, Level, Outcome, Owner};
+use protocol::facts::claim::{Claim, ClaimResult, Outcome, Owner};
 use protocol::facts::gate::Choice;
 use protocol::facts::id::{GateId, SessId};
 use protocol::facts::kind::Kind;
@@ -179,33 +179,22 @@ impl World {
         let base = runner::base::bases(&self.root, projects, &self.policy, &open).unwrap();
         let mut wanted = OpenClaim {
             id: Some(self.id(slug)),
-            slug: slug.to_owned(),
-            kind_of: ClaimType::Solo,
-            scope: Scope::parse(scope, Fold::Exact).unwrap(),
-            agent: "test".to_owned(),
-            owner: Owner {
-                user: "ana".to_owned(),
-                host: "here".to_owned(),
-                process: None,
-                host_session: Some(slug.to_owned()),
-            },
-            ttl: None,
-            story_angle: format!("the work of {slug}"),
             satellite_type: ask.kind,
-            satellite_level: Level::Leaf,
-            parent: None,
-            on_done: Vec::new(),
-            on_partial: Vec::new(),
-            on_fail: Vec::new(),
-            branch: None,
-            theme_branch: None,
-            worktree: None,
             tests: ask.tests.as_deref().map(tests),
-            rendering: false,
-            exclusive: false,
-            take_dirty: false,
             base,
-            token: TokenDigest(slug.to_owned()),
+            ..OpenClaim::new(
+                slug,
+                format!("the work of {slug}"),
+                Scope::parse(scope, Fold::Exact).unwrap(),
+                "test",
+                Owner {
+                    user: "ana".to_owned(),
+                    host: "here".to_owned(),
+                    process: None,
+                    host_session: Some(slug.to_owned()),
+                },
+                TokenDigest(slug.to_owned()),
+            )
         };
         (ask.change)(&mut wanted);
         self.try_submit(&self.plain(), &Command::OpenClaim(wanted))?;
@@ -233,33 +222,25 @@ impl World {
         assert_eq!(checkout.repo, ".");
         let mut wanted = OpenClaim {
             id: Some(self.id(slug)),
-            slug: slug.to_owned(),
-            kind_of: ClaimType::Solo,
-            scope: Scope::parse(scope, Fold::Exact).unwrap(),
-            agent: "test".to_owned(),
-            owner: Owner {
-                user: "ana".to_owned(),
-                host: "here".to_owned(),
-                process: None,
-                host_session: Some(slug.to_owned()),
-            },
-            ttl: None,
-            story_angle: format!("the work of {slug}"),
             satellite_type: ask.kind,
-            satellite_level: Level::Leaf,
-            parent: None,
-            on_done: Vec::new(),
-            on_partial: Vec::new(),
-            on_fail: Vec::new(),
             branch: Some(branch),
             theme_branch: Some("theme".to_owned()),
             worktree: Some(at.to_str().unwrap().to_owned()),
             tests: ask.tests.as_deref().map(tests),
-            rendering: false,
-            exclusive: false,
-            take_dirty: false,
             base: [(checkout.repo, base)].into(),
-            token: TokenDigest(slug.to_owned()),
+            ..OpenClaim::new(
+                slug,
+                format!("the work of {slug}"),
+                Scope::parse(scope, Fold::Exact).unwrap(),
+                "test",
+                Owner {
+                    user: "ana".to_owned(),
+                    host: "here".to_owned(),
+                    process: None,
+                    host_session: Some(slug.to_owned()),
+                },
+                TokenDigest(slug.to_owned()),
+            )
         };
         (ask.change)(&mut wanted);
         self.submit(&self.plain(), &Command::OpenClaim(wanted));
