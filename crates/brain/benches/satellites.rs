@@ -1,7 +1,7 @@
 //! Satellites side by side against a script that does the same git work; `docs/performance.md` has the bar.
 //!
-//! `cargo bench -p brain --profile ci --bench satellites [-- [--rounds N] [--phases N]]`: each satellite writes
-//! a file and sleeps a second. The script makes a worktree for each, commits in it and merges it into a
+//! `cargo bench -p brain --profile ci --bench satellites [-- [--rounds N] [--phases N] [--in FOLDER]]`: each
+//! satellite writes a file and sleeps a second. The script makes a worktree for each, commits in it and merges it into a
 //! branch under a lock, all at once. Then the cost of one phase of a run of many, early and late.
 
 use std::fs;
@@ -23,10 +23,17 @@ fn main() {
         at.and_then(|at| words.get(at + 1)?.parse().ok())
             .unwrap_or(otherwise)
     };
+    let at = words.iter().position(|word| word == "--in");
+    let folder = at.and_then(|at| words.get(at + 1)).map(String::as_str);
+    let folder = Path::new(folder.unwrap_or(env!("CARGO_TARGET_TMPDIR")));
     let mut ratios = Vec::new();
+    // Nothing is removed until the end: a file system may be slow at making files where many were just removed.
+    let mut places = Vec::new();
     for round in 0..number("--rounds", 3) {
-        let script = script();
-        let brain = satellites();
+        let (by_script, by_brain) = (Place::new(folder), Place::new(folder));
+        let script = script(&by_script);
+        let brain = satellites(&by_brain);
+        places.extend([by_script, by_brain]);
         let ratio = brain.as_secs_f64() / script.as_secs_f64();
         println!("round {round}: {SATELLITES} by script {script:.2?}, by brain {brain:.2?}: {ratio:.2}");
         ratios.push(ratio);
@@ -37,7 +44,7 @@ fn main() {
     }
     let phases = number("--phases", 0);
     if phases > 0 {
-        many(phases);
+        many(&Place::new(folder), phases);
     }
 }
 
@@ -48,8 +55,8 @@ struct Place {
 }
 
 impl Place {
-    fn new() -> Place {
-        let folder = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).expect("a folder");
+    fn new(folder: &Path) -> Place {
+        let folder = tempfile::tempdir_in(folder).expect("a folder");
         let top = fs::canonicalize(folder.path()).expect("a folder");
         let repo = top.join("repo");
         fs::create_dir(&repo).expect("a folder");
@@ -113,8 +120,7 @@ impl Place {
     }
 }
 
-fn script() -> Duration {
-    let place = Place::new();
+fn script(place: &Place) -> Duration {
     let text = format!(
         r#"git branch theme
 one() {{
@@ -166,8 +172,7 @@ fn plan(at: &Path, satellites: usize, run: &str, needs: &str) {
     fs::write(at, text).expect("a plan");
 }
 
-fn satellites() -> Duration {
-    let place = Place::new();
+fn satellites(place: &Place) -> Duration {
     place.brain(&["init"]);
     plan(&place.repo.join("p.yml"), SATELLITES, "sleep 1", "needs: [],");
     let began = Instant::now();
@@ -178,8 +183,7 @@ fn satellites() -> Duration {
 }
 
 /// The first and the last hundred phases of a long run.
-fn many(phases: usize) {
-    let place = Place::new();
+fn many(place: &Place, phases: usize) {
     place.brain(&["init"]);
     plan(&place.repo.join("p.yml"), phases, "date +%s%N >> ../../times", "");
     let began = Instant::now();

@@ -7,10 +7,9 @@ use git::{Door, Head, Oid, Repository};
 use protocol::command::{Command, OpenClaim, StartRun};
 use protocol::event::Event;
 use protocol::facts::caller::TokenDigest;
-use protocol::facts::claim::{Base, ClaimType, Fence, Level, Owner};
+use protocol::facts::claim::{Base, ClaimType, Fence, Owner};
 use protocol::facts::gate::{GateKind, NEED};
 use protocol::facts::id::{RunId, SessId, slug_of};
-use protocol::facts::kind::Kind;
 use protocol::facts::plan::{Phase, Plan};
 use protocol::facts::run::{PhaseRun, Standing};
 use protocol::facts::scope::Scope;
@@ -290,29 +289,8 @@ fn owner(ground: &Ground) -> Owner {
 
 fn open_claim(ground: &Ground, scope: Scope, token: TokenDigest) -> OpenClaim {
     OpenClaim {
-        id: None,
-        slug: String::new(),
         kind_of: ClaimType::Satellite,
-        scope,
-        agent: "brain".to_owned(),
-        owner: owner(ground),
-        ttl: None,
-        story_angle: String::new(),
-        satellite_type: Kind::Code,
-        satellite_level: Level::Leaf,
-        parent: None,
-        on_done: Vec::new(),
-        on_partial: Vec::new(),
-        on_fail: Vec::new(),
-        branch: None,
-        theme_branch: None,
-        worktree: None,
-        tests: None,
-        rendering: false,
-        exclusive: false,
-        take_dirty: false,
-        base: BTreeMap::new(),
-        token,
+        ..OpenClaim::new("", "", scope, "brain", owner(ground), token)
     }
 }
 
