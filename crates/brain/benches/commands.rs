@@ -428,7 +428,11 @@ fn repository(root: &Path) {
 }
 
 fn git_command(root: &Path, args: &[&str]) -> Command {
-    let mut command = Command::new("git");
+    // By its path: a bare name beside a PATH of its own is started by a fork, which copies the tables of all the
+    // memory that this bench holds.
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let mut places = std::env::split_paths(&path).map(|folder| folder.join("git"));
+    let mut command = Command::new(places.find(|git| git.is_file()).expect("git"));
     clean(&mut command, root);
     command.args(args);
     command
