@@ -125,18 +125,19 @@ fn take_back(made: &Made) -> Advice {
     }
 }
 
+fn halted(why: &str, since: Instant) -> (String, Vec<Advice>) {
+    let since = rfc3339(since.wall);
+    (
+        format!("the brain is stopped since {since}: {}", escaped(why)),
+        vec![hint("wait until a human lifts the stop")],
+    )
+}
+
 /// What a refusal says, and what to do now.
 pub fn of_refusal(refusal: &Refusal) -> (String, Vec<Advice>) {
     use Refusal as R;
     match refusal {
-        R::Halted { why, since } => (
-            format!(
-                "the brain is stopped since {}: {}",
-                rfc3339(since.wall),
-                escaped(why)
-            ),
-            vec![hint("wait until a human lifts the stop")],
-        ),
+        R::Halted { why, since } => halted(why, *since),
         R::ClaimUnknown { id } => (
             format!("no claim is called {}", quote(id)),
             vec![advise("list the claims", "brain claim list --all")],

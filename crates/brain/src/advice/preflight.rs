@@ -1,11 +1,10 @@
 //! The words of a preflight's no.
 
 use protocol::facts::id::SessId;
-use protocol::facts::time::rfc3339;
 use protocol::facts::zone::Zone;
 use protocol::refusal::Detail;
 
-use super::{Advice, advise, ask_holder, at, escaped, hint, holder, quote};
+use super::{Advice, advise, ask_holder, at, escaped, halted, hint, holder, quote};
 
 /// What a preflight met, and what to do now. `satellite` is the asking claim, when it is one.
 pub fn of_detail(detail: &Detail, path: &str, satellite: Option<&SessId>) -> (String, Vec<Advice>) {
@@ -21,14 +20,7 @@ pub fn of_detail(detail: &Detail, path: &str, satellite: Option<&SessId>) -> (St
         None => hint("open a claim that covers it, or ask its holder"),
     };
     match detail {
-        D::Halted { why, since } => (
-            format!(
-                "the brain is stopped since {}: {}",
-                rfc3339(since.wall),
-                escaped(why)
-            ),
-            vec![hint("wait until a human lifts the stop")],
-        ),
+        D::Halted { why, since } => halted(why, *since),
         D::Unknown { id } => (
             format!("no claim is called {}", quote(id)),
             vec![advise(

@@ -182,19 +182,7 @@ impl World {
             satellite_type: ask.kind,
             tests: ask.tests.as_deref().map(tests),
             base,
-            ..OpenClaim::new(
-                slug,
-                format!("the work of {slug}"),
-                Scope::parse(scope, Fold::Exact).unwrap(),
-                "test",
-                Owner {
-                    user: "ana".to_owned(),
-                    host: "here".to_owned(),
-                    process: None,
-                    host_session: Some(slug.to_owned()),
-                },
-                TokenDigest(slug.to_owned()),
-            )
+            ..plainly(slug, scope)
         };
         (ask.change)(&mut wanted);
         self.try_submit(&self.plain(), &Command::OpenClaim(wanted))?;
@@ -228,19 +216,7 @@ impl World {
             worktree: Some(at.to_str().unwrap().to_owned()),
             tests: ask.tests.as_deref().map(tests),
             base: [(checkout.repo, base)].into(),
-            ..OpenClaim::new(
-                slug,
-                format!("the work of {slug}"),
-                Scope::parse(scope, Fold::Exact).unwrap(),
-                "test",
-                Owner {
-                    user: "ana".to_owned(),
-                    host: "here".to_owned(),
-                    process: None,
-                    host_session: Some(slug.to_owned()),
-                },
-                TokenDigest(slug.to_owned()),
-            )
+            ..plainly(slug, scope)
         };
         (ask.change)(&mut wanted);
         self.submit(&self.plain(), &Command::OpenClaim(wanted));
@@ -429,5 +405,22 @@ pub fn short(result: &ClaimResult) -> (Outcome, Vec<&str>) {
     (
         result.status,
         result.files_modified.iter().map(String::as_str).collect(),
+    )
+}
+
+/// What a session of this name asks for where a test says nothing else.
+fn plainly(slug: &str, scope: &[&str]) -> OpenClaim {
+    OpenClaim::new(
+        slug,
+        format!("the work of {slug}"),
+        Scope::parse(scope, Fold::Exact).unwrap(),
+        "test",
+        Owner {
+            user: "ana".to_owned(),
+            host: "here".to_owned(),
+            process: None,
+            host_session: Some(slug.to_owned()),
+        },
+        TokenDigest(slug.to_owned()),
     )
 }
